@@ -1,0 +1,111 @@
+#ifndef MICROSCALE_ELEMENT_HPP
+#define MICROSCALE_ELEMENT_HPP
+
+#include <cstdint>
+#include <Microscale_Bits.hpp>
+#include <Microscale_FormatId.hpp>
+
+namespace microscale::inline MICROSCALE_ISA {
+
+/// A floating-point element of at most 8 bits: sign, ExponentBits, MantissaBits, with subnormals (OCP OFP8 and MX v1.0;
+/// E4M3 is the "fn" kind, not FNUZ). A code keeps its bits at the low end of a byte.
+template <int ExponentBits, int MantissaBits, Specials S>
+struct MiniFloat {
+  static_assert(ExponentBits >= 2 && MantissaBits >= 1 && ExponentBits + MantissaBits <= 7,
+                "an element has at least 2 exponent bits, at least 1 mantissa bit and at most 8 bits in all");
+
+  static constexpr int exponent_bits = ExponentBits;
+  static constexpr int mantissa_bits = MantissaBits;
+  static constexpr int bits = 1 + ExponentBits + MantissaBits;
+  static constexpr int bias = (1 << (ExponentBits - 1)) - 1;
+  static constexpr Specials specials = S;
+  static constexpr ElementId id = {ExponentBits, MantissaBits, S};
+  static constexpr std::uint8_t sign_bit = 1u << (ExponentBits + MantissaBits);
+  /// Code of the largest finite value.
+  static constexpr std::uint8_t max_code = S == Specials::none       ? sign_bit - 1
+                                           : S == Specials::nan_only ? sign_bit - 2
+                                                                     : sign_bit - 1 - (1 << MantissaBits);
+  /// What NaN encodes to: the NaN with the quiet bit set, or the largest value where there is no NaN (as PTX `cvt`
+  /// does).
+  static constexpr std::uint8_t nan_code = S == Specials::none       ? max_code
+                                           : S == Specials::nan_only ? sign_bit - 1
+                                                                     : max_code + 1 + (1 << (MantissaBits - 1));
+  /// floor(log2(max)).
+  static constexpr int emax = (max_code >> MantissaBits) - bias;
+  /// The smallest positive value is 2^min_exponent.
+  static constexpr int min_exponent = 1 - bias - MantissaBits;
+
+  /// The value of a code, exactly. Bits above the element's own are ignored.
+  MICROSCALE_FUNCTION static constexpr float decode(std::uint8_t code) {
+    const std::uint32_t sign = static_cast<std::uint32_t>(code & sign_bit) << (31 - ExponentBits - MantissaBits);
+    const std::uint32_t mag = code & (sign_bit - 1u);
+    if (mag > max_code) {
+      const bool inf = S == Specials::ieee && mag == max_code + 1u;
+      return Bits::to_float(sign | (inf ? Bits::infinity : Bits::quiet_nan));
+    }
+    const std::uint32_t normal = (mag << mantissa_shift) + rebias;
+    const std::uint32_t subnormal = Bits::from_float(static_cast<float>(mag) * Bits::pow2(min_exponent));
+    return Bits::to_float(sign | ((mag >> MantissaBits) != 0 ? normal : subnormal));
+  }
+
+  /// Largest finite value.
+  static constexpr float max = Bits::to_float((std::uint32_t{max_code} << (23 - MantissaBits)) + ((127u - bias) << 23));
+
+  /// Round to nearest, ties to even, saturating at +-max (Inf too); the sign of zero is kept. NaN gives nan_code.
+  MICROSCALE_FUNCTION static constexpr std::uint8_t encode(float x) {
+    // Branch-free, on signed integers, so that a loop over a block vectorizes even with SSE2. Conditions are masks made
+    // of sign bits, because the compiler would turn ?: into a branch.
+    const auto u = Bits::from_float(x);
+    const auto mag = static_cast<std::int32_t>(u & Bits::magnitude);
+    constexpr auto largest = static_cast<std::int32_t>(Bits::from_float(max));
+    const std::int32_t m = largest + ((mag - largest) & ((mag - largest) >> 31));  // min(mag, largest)
+    const std::int32_t moved = m - static_cast<std::int32_t>(rebias);
+    const std::int32_t normal =
+        (moved + ((1 << (mantissa_shift - 1)) - 1) + ((moved >> mantissa_shift) & 1)) >> mantissa_shift;
+    // One ulp of this constant is the smallest element value, so the addition itself rounds to the subnormal grid.
+    constexpr float grid = Bits::pow2(min_exponent + 23);
+    const auto subnormal = static_cast<std::int32_t>(
+        Bits::from_float(Bits::to_float(static_cast<std::uint32_t>(m)) + grid) - Bits::from_float(grid));
+    constexpr auto least_normal = static_cast<std::int32_t>(Bits::from_float(Bits::pow2(1 - bias)));
+    const auto sign = static_cast<std::int32_t>(u >> (31 - ExponentBits - MantissaBits)) & sign_bit;
+    const std::int32_t is_small = (m - least_normal) >> 31;
+    const std::int32_t not_number = (static_cast<std::int32_t>(Bits::infinity) - mag) >> 31;
+    const std::int32_t code = (subnormal & is_small) | (normal & ~is_small) | sign;
+    return static_cast<std::uint8_t>((nan_code & not_number) | (code & ~not_number));
+  }
+
+  /// double is rounded to float first.
+  MICROSCALE_FUNCTION static constexpr std::uint8_t encode(double x) { return encode(static_cast<float>(x)); }
+
+  MICROSCALE_FUNCTION static constexpr bool is_nan(std::uint8_t code) {
+    const int mag = code & (sign_bit - 1);
+    return S == Specials::ieee ? mag > max_code + 1 : mag > max_code;
+  }
+  MICROSCALE_FUNCTION static constexpr bool is_inf(std::uint8_t code) {
+    return S == Specials::ieee && (code & (sign_bit - 1)) == max_code + 1;
+  }
+
+ private:
+  static constexpr int mantissa_shift = 23 - MantissaBits;
+  static constexpr std::uint32_t rebias = (127u - bias) << 23;
+};
+
+struct E2M1 : MiniFloat<2, 1, Specials::none> {
+  static constexpr const char* name = "e2m1";
+};
+struct E2M3 : MiniFloat<2, 3, Specials::none> {
+  static constexpr const char* name = "e2m3";
+};
+struct E3M2 : MiniFloat<3, 2, Specials::none> {
+  static constexpr const char* name = "e3m2";
+};
+struct E4M3 : MiniFloat<4, 3, Specials::nan_only> {
+  static constexpr const char* name = "e4m3";
+};
+struct E5M2 : MiniFloat<5, 2, Specials::ieee> {
+  static constexpr const char* name = "e5m2";
+};
+
+}  // namespace microscale::inline MICROSCALE_ISA
+
+#endif
