@@ -7,7 +7,7 @@ set(MICROSCALE_INSTALLED_TARGETS "")
 # microscale_add_library(<target> STATIC|INTERFACE)
 #
 # A library of the project, to users Microscale::<target without microscale_>, whose public headers are the
-# Microscale_*.hpp files of the calling folder and of those below it and, if STATIC, whose sources are its *.cpp files.
+# *.hpp files of the calling folder and, if STATIC, whose sources are its *.cpp files.
 function(microscale_add_library target type)
   string(REGEX REPLACE "^microscale_" "" name ${target})
   set(usage INTERFACE)
@@ -30,11 +30,8 @@ function(microscale_add_library target type)
     ${target} ${usage} "$<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}>" "$<BUILD_INTERFACE:${MICROSCALE_GENERATED_DIR}>"
                        "$<INSTALL_INTERFACE:${MICROSCALE_INSTALL_INCLUDEDIR}>")
   install(TARGETS ${target} EXPORT MicroscaleTargets)
-  install(
-    DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/"
-    DESTINATION "${MICROSCALE_INSTALL_INCLUDEDIR}"
-    FILES_MATCHING
-    PATTERN "*.hpp")
+  file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
+  install(FILES ${headers} DESTINATION "${MICROSCALE_INSTALL_INCLUDEDIR}")
 endfunction()
 
 # microscale_set_warnings(<target>): the warnings under which all of Microscale's own code compiles.

@@ -32,3 +32,45 @@ endfunction()
 function(microscale_add_plain_test)
   _microscale_add_gtest(MAIN microscale_test_plain_main ${ARGV})
 endfunction()
+
+# microscale_add_compile_fail_test(NAME <name> SOURCE <file> MESSAGE <regex> [CASE <macro>] [LIBRARIES <target>...])
+#
+# <file> compiles as it stands, and with <macro> (default MICROSCALE_COMPILE_FAIL) defined it does not: the compiler
+# then reports an error whose line matches <regex>. Several tests may use one file, each with a macro of its own.
+function(microscale_add_compile_fail_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOURCE;MESSAGE;CASE" "LIBRARIES")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCE OR NOT arg_MESSAGE)
+    message(FATAL_ERROR "microscale_add_compile_fail_test(NAME <name> SOURCE <file> MESSAGE <regex> [CASE <macro>]"
+                        " [LIBRARIES <target>...])")
+  endif()
+  if(NOT arg_CASE)
+    set(arg_CASE MICROSCALE_COMPILE_FAIL)
+  endif()
+
+  # As it stands, the source is part of the ordinary build, once however many cases it has.
+  cmake_path(GET arg_SOURCE STEM source_name)
+  if(NOT TARGET compile_${source_name})
+    _microscale_add_compile_object(compile_${source_name})
+  endif()
+  _microscale_add_compile_object(compile_fail_${arg_NAME} EXCLUDE_FROM_ALL)
+  target_compile_definitions(compile_fail_${arg_NAME} PRIVATE ${arg_CASE})
+  microscale_add_build_test(NAME compile_fail_${arg_NAME} TARGET compile_fail_${arg_NAME})
+  set_tests_properties(compile_fail_${arg_NAME} PROPERTIES PASS_REGULAR_EXPRESSION "error: [^\n]*${arg_MESSAGE}")
+endfunction()
+
+function(_microscale_add_compile_object target)
+  add_library(${target} OBJECT ${ARGN} ${arg_SOURCE})
+  target_link_libraries(${target} PRIVATE microscale_test_main ${arg_LIBRARIES})
+  target_precompile_headers(${target} REUSE_FROM microscale_test_main)
+  target_compile_definitions(${target} PRIVATE MICROSCALE_TEST_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
+  microscale_set_warnings(${target})
+endfunction()
+
+# microscale_add_build_test(NAME <name> TARGET <target>): a test that builds a target. These run one at a time, since
+# the build tool keeps its notes in one place, and carry the label "build".
+function(microscale_add_build_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET" "")
+  add_test(NAME ${arg_NAME} COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --config $<CONFIG> --target
+                                    ${arg_TARGET})
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS build RESOURCE_LOCK build TIMEOUT 900)
+endfunction()

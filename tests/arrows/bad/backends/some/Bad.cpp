@@ -1,0 +1,3 @@
+#include <Kokkos_Core.hpp>
+#include <Microscale_Backend.hpp>
+#include <Microscale_Choice.hpp>

@@ -1,0 +1,2 @@
+#include <Kokkos_Core.hpp>
+#include <Microscale_Choice.hpp>

@@ -1,0 +1,1 @@
+#include <Microscale_Number.hpp>

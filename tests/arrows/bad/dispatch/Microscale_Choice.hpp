@@ -1,0 +1,2 @@
+#include <Microscale_Number.hpp>
+#include <Microscale_Op.hpp>
