@@ -1,12 +1,11 @@
 #ifndef MICROSCALE_INTERFACE_HPP
 #define MICROSCALE_INTERFACE_HPP
 
+#include <cstdint>
 #include <Microscale_Block.hpp>
 #include <Microscale_FormatId.hpp>
 #include <Microscale_ScaleLayout.hpp>
 #include <Microscale_TensorScalePair.hpp>
-
-#include <cstdint>
 
 // What a backend implements. This is the one header of dispatch that backends include: plain data, no Kokkos, no inline
 // code (backends are compiled under other instruction sets). Pointers are to memory that the execution kind can reach.
@@ -40,8 +39,14 @@ struct Native {
                        void* argument) = nullptr;
 };
 
-/// A matrix, or a batch of equal ones. Plain types (block_size 0) have strides in elements along both axes. Block formats
-/// have a row pitch in bytes, at least packed_bytes(format, cols); bits past the last element are zero.
+/// The form in which a backend's prepare() keeps an operand: its size, and the backend's own number for it.
+struct PreparedForm {
+  std::int64_t bytes = 0;  ///< 0: no prepared form
+  std::int64_t tag = 0;
+};
+
+/// A matrix, or a batch of equal ones. Plain types (block_size 0) have strides in elements along both axes. Block
+/// formats have a row pitch in bytes, at least packed_bytes(format, cols); bits past the last element are zero.
 struct Operand {
   FormatId format{};
   std::int64_t rows = 0;
@@ -53,17 +58,22 @@ struct Operand {
   std::int64_t batch_stride = 0;  ///< elements (plain) or bytes (block formats)
   std::uint8_t* scales = nullptr;
   ScaleLayout scale_layout = ScaleLayout::linear;
-  std::int64_t scale_pitch = 0;         ///< bytes from one row of scale tiles to the next
-  std::int64_t scale_batch_stride = 0;  ///< bytes
-  bool grouped_scales = false;          ///< rows of scale tiles are found through GroupData::a_scale_offsets
+  std::int64_t scale_pitch = 0;             ///< bytes from one row of scale tiles to the next
+  std::int64_t scale_batch_stride = 0;      ///< bytes
+  bool grouped_scales = false;              ///< rows of scale tiles are found through GroupData::a_scale_offsets
   TensorScalePair* tensor_scale = nullptr;  ///< one a matrix of the batch; null where the format has none
-  /// null: plain layout. Otherwise `data` points to the form that this backend's prepare() wrote.
+  /// null: there is nothing but `data` and `scales`. Otherwise `prepared` holds what this backend's prepare() wrote,
+  /// beside the original or, if that was dropped, instead of it (`data` and `scales` are then null).
   const Backend* prepared_by = nullptr;
+  PreparedForm prepared_form{};
+  void* prepared = nullptr;
+  bool original_dropped = false;
 };
 
 enum class Activation : std::uint8_t { none, relu, gelu_tanh, gelu_erf, silu };
 
-/// silu: silu(g) * u.  clamped_swiglu: g' = min(g, limit), u' = clamp(u, -limit, limit), g' * sigmoid(slope * g') * (u' + 1).
+/// silu: silu(g) * u.  clamped_swiglu: g' = min(g, limit), u' = clamp(u, -limit, limit), g' * sigmoid(slope * g') * (u'
+/// + 1).
 enum class Gate : std::uint8_t { none, silu, clamped_swiglu };
 
 /// Which of the 2H columns are gates: even ones (interleaved: g = 2j, u = 2j + 1) or the first half (g = j, u = H + j).
@@ -79,7 +89,8 @@ struct VectorOperand {
   std::int64_t expert_stride = 0;
 };
 
-/// What happens to acc, in this order (each step one binary32 operation): v = acc * decodeA * decodeB * alpha; * row scale;
+/// What happens to acc, in this order (each step one binary32 operation): v = acc * decodeA * decodeB * alpha; * row
+/// scale;
 /// * expert scale; + bias; + beta * C (C is not read when beta is 0); activation or gate.
 struct EpilogueData {
   float alpha = 1.0f;
@@ -110,8 +121,8 @@ struct GroupData {
 /// Where the tensor scale of a quantization comes from.
 enum class TensorScaleSource : std::uint8_t { dynamic, given, stored };
 
-/// Parameters of quantize and of a quantized matmul output. `tensor_scale` is read when the source is `given`; `device` (one
-/// float, a decode or an encode scale) overrides it when not null.
+/// Parameters of quantize and of a quantized matmul output. `tensor_scale` is read when the source is `given`; `device`
+/// (one float, a decode or an encode scale) overrides it when not null.
 struct QuantizeData {
   ScaleRule scale_rule = ScaleRule::rceil;
   NonFinite non_finite = NonFinite::strict;
@@ -143,6 +154,8 @@ struct Config {
 struct Problem {
   Operation operation = Operation::matmul;
   ExecutionKind execution = ExecutionKind::host;
+  int device = 0;       ///< as in Native
+  int concurrency = 1;  ///< as in Native
   std::int64_t m = 0;
   std::int64_t n = 0;  ///< columns of A B^T (C has n/2 under a gate)
   std::int64_t k = 0;
@@ -168,25 +181,35 @@ struct Status {
   const char* message = "";
 };
 
-/// A hand-tuned implementation. Objects are immutable and shared by all threads.
+/// A hand-tuned implementation. Objects are immutable, shared by all threads and alive as long as the program. Every
+/// member function but prepare() and launch() works on any machine, whatever hardware it has, and sees the problem as
+/// it is planned, before there need be any data: of a pointer it may use whether it is null and its alignment (up to
+/// 256 bytes), nothing else; alpha and beta other than 0 and 1 read as 2, and a given tensor scale as 1.
+/// docs/adding_a_backend.md is the guide.
 class Backend {
  public:
+  /// Lower case, digits and underscores; the name of its folder in backends/.
   virtual const char* name() const = 0;
   virtual const char* description() const = 0;
+  /// Where it runs; problems of another kind are not offered to it.
+  virtual ExecutionKind execution() const = 0;
   /// Whether this machine can run it (CPU features, a device); the reason if not.
   virtual Support available() const = 0;
   /// Whether it can do this problem, available or not.
   virtual Support supports(const Problem& problem) const = 0;
-  /// Estimated seconds; called only for supported problems.
+  /// Estimated seconds; called only for supported problems, as are the functions below.
   virtual double cost(const Problem& problem) const = 0;
-  /// The configuration from its tables or rules.
+  /// The configuration from its tables or rules; no 0 in what it uses.
   virtual Config config(const Problem& problem) const = 0;
-  /// Bytes of workspace that launch() needs with this configuration.
+  /// Whether launch() can run the problem with a configuration that the caller chose, in which 0 means automatic.
+  virtual Support accepts(const Problem& problem, const Config& config) const = 0;
+  /// Bytes of workspace, aligned to 64, that launch() needs with this configuration.
   virtual std::int64_t workspace_bytes(const Problem& problem, const Config& config) const = 0;
-  /// Bytes of the prepared form of b for problems like this one; 0 if it has none.
-  virtual std::int64_t prepared_bytes(const Problem& problem) const = 0;
-  /// Writes the prepared form of problem.b to `destination` and describes it in `prepared`.
-  virtual Status prepare(const Problem& problem, void* destination, const Native& native, Operand& prepared) const = 0;
+  /// The form that prepare() would give to b of this problem, whose m is typical for the products to come.
+  virtual PreparedForm prepared_form(const Problem& problem) const = 0;
+  /// Writes that form of problem.b to `destination` (form.bytes bytes, aligned to 64), asynchronously like launch().
+  virtual Status prepare(const Problem& problem, const PreparedForm& form, void* destination,
+                         const Native& native) const = 0;
   /// Runs the problem asynchronously on the native instance (the host kind returns when done).
   virtual Status launch(const Problem& problem, const Config& config, void* workspace, const Native& native) const = 0;
 
