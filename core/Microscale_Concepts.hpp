@@ -1,13 +1,11 @@
 #ifndef MICROSCALE_CONCEPTS_HPP
 #define MICROSCALE_CONCEPTS_HPP
 
-#include <Kokkos_Core.hpp>
-
-#include <Microscale_Block.hpp>
-#include <Microscale_Half.hpp>
-
 #include <concepts>
 #include <cstdint>
+#include <Kokkos_Core.hpp>
+#include <Microscale_Block.hpp>
+#include <Microscale_Half.hpp>
 #include <type_traits>
 
 namespace microscale {
@@ -19,39 +17,22 @@ namespace Impl {
 
 // Kokkos' 16-bit types have the bits of ours wherever they are 2 bytes; elsewhere (host-only builds) they are float.
 template <class T>
-struct Storage {
-  using type = void;
-};
-template <>
-struct Storage<float> {
-  using type = float;
-};
-template <>
-struct Storage<double> {
-  using type = double;
-};
-template <>
-struct Storage<half> {
-  using type = half;
-};
-template <>
-struct Storage<bf16> {
-  using type = bf16;
-};
-template <class T>
-  requires(std::same_as<T, Kokkos::Experimental::half_t> && sizeof(T) == 2)
-struct Storage<T> {
-  using type = half;
-};
-template <class T>
-  requires(std::same_as<T, Kokkos::Experimental::bhalf_t> && sizeof(T) == 2)
-struct Storage<T> {
-  using type = bf16;
-};
+consteval auto storage_of() {
+  using Kokkos::Experimental::bhalf_t;
+  using Kokkos::Experimental::half_t;
+  if constexpr (std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, half> || std::same_as<T, bf16>)
+    return std::type_identity<T>();
+  else if constexpr (std::same_as<T, half_t> && sizeof(half_t) == 2)
+    return std::type_identity<half>();
+  else if constexpr (std::same_as<T, bhalf_t> && sizeof(bhalf_t) == 2)
+    return std::type_identity<bf16>();
+  else
+    return std::type_identity<void>();
+}
 
 /// The type by which kernels see values of type T: float, double, half or bf16; void for anything else.
 template <class T>
-using storage_t = typename Storage<std::remove_cv_t<T>>::type;
+using storage_t = typename decltype(storage_of<std::remove_cv_t<T>>())::type;
 
 }  // namespace Impl
 
@@ -62,9 +43,9 @@ concept RealValue = !std::is_void_v<Impl::storage_t<T>>;
 /// A Kokkos::View of real values with one of Kokkos' three layouts.
 template <class V>
 concept RealView = Kokkos::is_view_v<V> && RealValue<typename V::value_type> &&
-                   (std::same_as<typename V::array_layout, Kokkos::LayoutRight> ||
-                    std::same_as<typename V::array_layout, Kokkos::LayoutLeft> ||
-                    std::same_as<typename V::array_layout, Kokkos::LayoutStride>);
+    (std::same_as<typename V::array_layout, Kokkos::LayoutRight> ||
+     std::same_as<typename V::array_layout, Kokkos::LayoutLeft> ||
+     std::same_as<typename V::array_layout, Kokkos::LayoutStride>);
 
 namespace Impl {
 
@@ -92,14 +73,12 @@ struct StridedBatch {
 };
 
 template <class V>
-using view_storage_t =
-    std::conditional_t<std::is_const_v<typename V::value_type>, const storage_t<typename V::value_type>,
-                       storage_t<typename V::value_type>>;
+using view_storage_t = std::conditional_t<std::is_const_v<typename V::value_type>,
+                                          const storage_t<typename V::value_type>, storage_t<typename V::value_type>>;
 
 /// A rank-2 View, or a rank-1 View as one row.
 template <RealView V>
-  requires(V::rank() == 1 || V::rank() == 2)
-auto strided(const V& v) {
+requires(V::rank() == 1 || V::rank() == 2) auto strided(const V& v) {
   auto* data = reinterpret_cast<view_storage_t<V>*>(v.data());
   using T = view_storage_t<V>;
   const auto i = [](auto n) { return static_cast<std::int64_t>(n); };
@@ -111,13 +90,13 @@ auto strided(const V& v) {
 
 /// A rank-3 View as a batch over its first index.
 template <RealView V>
-  requires(V::rank() == 3)
-auto strided_batch(const V& v) {
+requires(V::rank() == 3) auto strided_batch(const V& v) {
   using T = view_storage_t<V>;
   const auto i = [](auto n) { return static_cast<std::int64_t>(n); };
-  return StridedBatch<T>{{reinterpret_cast<T*>(v.data()), i(v.extent(1)), i(v.extent(2)), i(v.stride(1)), i(v.stride(2))},
-                         i(v.extent(0)),
-                         i(v.stride(0))};
+  return StridedBatch<T>{
+      {reinterpret_cast<T*>(v.data()), i(v.extent(1)), i(v.extent(2)), i(v.stride(1)), i(v.stride(2))},
+      i(v.extent(0)),
+      i(v.stride(0))};
 }
 
 /// Whether Exec can reach the memory of a View or matrix.

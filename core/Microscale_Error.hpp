@@ -11,8 +11,8 @@ namespace microscale::Impl {
 template <class Given, class Expected>
 void expects(bool ok, const char* function, const char* argument, const Given& given, const Expected& expected) {
   if (ok) return;
-  throw std::invalid_argument(std::string("microscale::") + function + ": " + argument + " " + given() +
-                              "; expected " + expected());
+  throw std::invalid_argument(std::string("microscale::") + function + ": " + argument + " " + given() + "; expected " +
+                              expected());
 }
 
 /// The same with fixed texts.
