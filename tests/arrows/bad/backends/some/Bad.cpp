@@ -1,3 +1,4 @@
 #include <Kokkos_Core.hpp>
-#include <Microscale_Backend.hpp>
+
 #include <Microscale_Choice.hpp>
+#include <Microscale_Interface.hpp>

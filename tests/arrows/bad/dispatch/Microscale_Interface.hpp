@@ -1,1 +1,2 @@
+#include <Microscale_Choice.hpp>
 #include <Microscale_Number.hpp>
