@@ -75,15 +75,14 @@ MICROSCALE_FUNCTION constexpr BlockScale block_scale(std::uint32_t amax_bits, co
   }
 }
 
-/// Codes of one block of `count` <= F::block_size values, one code a byte; returns the scale byte.
-/// The multiplication by the scale and the rounding are one binary32 operation each.
+/// Codes of `count` values of a block whose scale is known, one code a byte. The multiplication by the scale and the
+/// rounding are one binary32 operation each. Under a NaN scale all codes are 0.
 template <BlockFormat F>
-MICROSCALE_FUNCTION constexpr std::uint8_t encode_block(const float* values, int count, std::uint8_t* codes,
-                                                        const BlockScaling& scaling = {}) {
-  const BlockScale scale = block_scale<F>(block_amax_bits(values, count, scaling.non_finite), scaling);
+MICROSCALE_FUNCTION constexpr void encode_elements(const float* values, int count, std::uint8_t* codes,
+                                                   const BlockScale& scale, NonFinite policy) {
   if (F::scale::is_nan(scale.byte)) {
     for (int i = 0; i < count; ++i) codes[i] = 0;
-  } else if (scaling.non_finite == NonFinite::strict) {
+  } else if (policy == NonFinite::strict) {
     for (int i = 0; i < count; ++i) codes[i] = F::element::encode(values[i] * scale.multiplier);
   } else {
     for (int i = 0; i < count; ++i) {
@@ -92,6 +91,14 @@ MICROSCALE_FUNCTION constexpr std::uint8_t encode_block(const float* values, int
       codes[i] = F::element::encode((inf ? Bits::to_float(bits - 1) : values[i]) * scale.multiplier);
     }
   }
+}
+
+/// Codes of one block of `count` <= F::block_size values, one code a byte; returns the scale byte.
+template <BlockFormat F>
+MICROSCALE_FUNCTION constexpr std::uint8_t encode_block(const float* values, int count, std::uint8_t* codes,
+                                                        const BlockScaling& scaling = {}) {
+  const BlockScale scale = block_scale<F>(block_amax_bits(values, count, scaling.non_finite), scaling);
+  encode_elements<F>(values, count, codes, scale, scaling.non_finite);
   return scale.byte;
 }
 

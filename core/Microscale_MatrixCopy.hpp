@@ -1,0 +1,135 @@
+#ifndef MICROSCALE_MATRIXCOPY_HPP
+#define MICROSCALE_MATRIXCOPY_HPP
+
+#include <cstdint>
+#include <cstring>
+#include <Microscale_BatchedBlockScaledMatrix.hpp>
+#include <Microscale_Interleave.hpp>
+#include <string>
+#include <vector>
+
+// Copies between memory spaces, and to and from plain bytes.
+namespace microscale {
+
+/// The scales of a matrix with their layout, sharing its memory. A matrix with grouped scales has no such form and
+/// throws.
+template <BlockFormat Format, class Space>
+ScaleMatrix<Space> scale_matrix(const BlockScaledMatrix<Format, Space>& matrix) {
+  Impl::expects(!matrix.has_grouped_scales(), "scale_matrix", "matrix", "has grouped scales",
+                "a matrix that is not grouped");
+  return {matrix.scales(), matrix.rows(), matrix.blocks(), matrix.scale_layout()};
+}
+
+/// Copies codes, scales and tensor scale of matrices of equal extents, asynchronously on exec. Within what exec can
+/// access the scale layouts may differ (scales are interleaved on the way); between other memory spaces they must be
+/// equal. Throws std::invalid_argument otherwise.
+template <ExecutionSpace Exec, BlockFormat Format, class ToSpace, class FromSpace>
+void deep_copy(const Exec& exec, const BlockScaledMatrix<Format, ToSpace>& to,
+               const BlockScaledMatrix<Format, FromSpace>& from) {
+  Impl::expects_extents("deep_copy", "to", to.rows(), to.cols(), from.rows(), from.cols());
+  const bool same = to.scale_layout() == from.scale_layout() && to.has_grouped_scales() == from.has_grouped_scales() &&
+                    to.scales().extent(0) == from.scales().extent(0);
+  Kokkos::deep_copy(exec, to.data(), from.data());
+  if constexpr (Format::tensor_scale) Kokkos::deep_copy(exec, to.tensor_scale(), from.tensor_scale());
+  if (same) {
+    Kokkos::deep_copy(exec, to.scales(), from.scales());
+    return;
+  }
+  if constexpr (Impl::can_access<Exec, ToSpace> && Impl::can_access<Exec, FromSpace>) {
+    interleave_scales(exec, scale_matrix(from), scale_matrix(to));
+  } else {
+    Impl::expects(
+        false, "deep_copy", "to", [&] { return std::string("has scale layout ") + name(to.scale_layout()); },
+        [&] { return std::string(name(from.scale_layout())) + ", as the execution space cannot access both"; });
+  }
+}
+
+/// deep_copy on the default instance, with a fence after it (as Kokkos::deep_copy does).
+template <BlockFormat Format, class ToSpace, class FromSpace>
+void deep_copy(const BlockScaledMatrix<Format, ToSpace>& to, const BlockScaledMatrix<Format, FromSpace>& from) {
+  const typename ToSpace::execution_space exec;
+  deep_copy(exec, to, from);
+  exec.fence("microscale::deep_copy");
+}
+
+/// A matrix of the same extents and scale layout in another memory space (host by default); allocates.
+template <class Space = Kokkos::HostSpace, BlockFormat Format, class FromSpace>
+BlockScaledMatrix<Format, Space> create_mirror(const BlockScaledMatrix<Format, FromSpace>& matrix) {
+  Impl::expects(!matrix.has_grouped_scales(), "create_mirror", "matrix", "has grouped scales",
+                "a matrix that is not grouped");
+  return {"microscale::mirror", matrix.rows(), matrix.cols(), matrix.scale_layout()};
+}
+
+/// create_mirror followed by deep_copy; synchronizes.
+template <class Space = Kokkos::HostSpace, BlockFormat Format, class FromSpace>
+BlockScaledMatrix<Format, Space> create_mirror_and_copy(const BlockScaledMatrix<Format, FromSpace>& matrix) {
+  auto mirror = create_mirror<Space>(matrix);
+  if constexpr (std::is_same_v<Space, Kokkos::HostSpace> &&
+                !Impl::can_access<Kokkos::DefaultHostExecutionSpace, FromSpace>)
+    Kokkos::fence("microscale::create_mirror_and_copy");  // kernels of any instance may still be writing the source
+  deep_copy(mirror, matrix);
+  return mirror;
+}
+
+/// Bytes that to_bytes() gives for a rows x cols matrix.
+template <BlockFormat Format>
+constexpr std::int64_t serialized_bytes(std::int64_t rows, std::int64_t cols) {
+  return rows * (packed_bytes<Format>(cols) + block_count<Format>(cols)) +
+         (Format::tensor_scale ? static_cast<std::int64_t>(sizeof(TensorScalePair)) : 0);
+}
+
+/// The matrix as bytes for files and networks, the same on every machine: rows of packed codes without gaps, then
+/// scales in the linear layout, then (if the format has one) the decode and the encode scale as little-endian binary32.
+/// Synchronizes and allocates.
+template <BlockFormat Format, class Space>
+std::vector<std::uint8_t> to_bytes(const BlockScaledMatrix<Format, Space>& matrix) {
+  const auto host = create_mirror_and_copy(matrix);
+  const auto handle = host.handle();
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(serialized_bytes<Format>(matrix.rows(), matrix.cols()));
+  for (std::int64_t r = 0; r < matrix.rows(); ++r)
+    bytes.insert(bytes.end(), handle.row(r), handle.row(r) + packed_bytes<Format>(matrix.cols()));
+  for (std::int64_t r = 0; r < matrix.rows(); ++r)
+    for (std::int64_t b = 0; b < matrix.blocks(); ++b) bytes.push_back(handle.scale(r, b));
+  if constexpr (Format::tensor_scale)
+    for (const float scale : {handle.pair().decode, handle.pair().encode})
+      for (int shift = 0; shift < 32; shift += 8)
+        bytes.push_back(static_cast<std::uint8_t>(Bits::from_float(scale) >> shift));
+  return bytes;
+}
+
+/// The inverse of to_bytes(): a new matrix of the given extents and scale layout. Synchronizes and allocates. Throws
+/// std::invalid_argument if there are not exactly serialized_bytes<Format>(rows, cols) bytes.
+template <BlockFormat Format, class Space>
+BlockScaledMatrix<Format, Space> from_bytes(const std::string& label, std::int64_t rows, std::int64_t cols,
+                                            const std::vector<std::uint8_t>& bytes,
+                                            ScaleLayout layout = ScaleLayout::linear) {
+  BlockScaledMatrix<Format, Space> result(label, rows, cols, layout);
+  const std::int64_t needed = serialized_bytes<Format>(rows, cols);
+  Impl::expects(
+      static_cast<std::int64_t>(bytes.size()) == needed, "from_bytes", "bytes",
+      [&] { return "has size " + std::to_string(bytes.size()); }, [&] { return std::to_string(needed); });
+  const auto host = create_mirror<Kokkos::HostSpace>(result);
+  const auto handle = host.handle();
+  const std::uint8_t* next = bytes.data();
+  const std::int64_t row_bytes = packed_bytes<Format>(cols);
+  for (std::int64_t r = 0; r < rows; ++r, next += row_bytes)
+    if (row_bytes > 0) std::memcpy(handle.row(r), next, row_bytes);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t b = 0; b < host.blocks(); ++b) handle.scale(r, b) = *next++;
+  if constexpr (Format::tensor_scale) {
+    const auto read = [&] {
+      std::uint32_t word = 0;
+      for (int shift = 0; shift < 32; shift += 8) word |= static_cast<std::uint32_t>(*next++) << shift;
+      return Bits::to_float(word);
+    };
+    const float decode = read();
+    *handle.tensor_scale = {decode, read()};
+  }
+  deep_copy(result, host);
+  return result;
+}
+
+}  // namespace microscale
+
+#endif

@@ -1,0 +1,177 @@
+#ifndef MICROSCALE_REFERENCE_QUANTIZE_HPP
+#define MICROSCALE_REFERENCE_QUANTIZE_HPP
+
+#include <cstdint>
+#include <Kokkos_Core.hpp>
+#include <Microscale_Concepts.hpp>
+#include <Microscale_Interface.hpp>
+#include <Microscale_MatrixHandle.hpp>
+#include <string>
+
+// The portable quantization kernels. A source is any trivially copyable functor with rows, cols and
+// operator()(row, col) -> float; what it reads (a View, another quantized matrix) is its own business.
+namespace microscale::Impl {
+
+template <class Exec>
+using IndexRange = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+
+/// A strided View as a source.
+template <class T>
+struct ViewSource {
+  StridedMatrix<const T> matrix;
+  std::int64_t rows = matrix.rows, cols = matrix.cols;
+
+  explicit ViewSource(const StridedMatrix<const T>& m) : matrix(m) {}
+  KOKKOS_FUNCTION float operator()(std::int64_t r, std::int64_t c) const { return static_cast<float>(matrix(r, c)); }
+  /// Neighbouring rows are nearer in memory than neighbouring columns.
+  bool rows_fastest() const { return matrix.row_stride < matrix.col_stride; }
+};
+
+/// Largest finite magnitude of a source, as a running maximum in *amax (0 or more beforehand).
+template <class Source>
+struct AmaxKernel {
+  static constexpr int chunk = 512;  // elements of a row that one index covers
+
+  Source source;
+  float* amax;
+  bool rows_fastest;
+  std::int64_t lines, length, chunks;
+
+  AmaxKernel(const Source& s, float* result)
+      : source(s),
+        amax(result),
+        rows_fastest(s.rows_fastest()),
+        lines(rows_fastest ? s.cols : s.rows),
+        length(rows_fastest ? s.rows : s.cols),
+        chunks((length + chunk - 1) / chunk) {}
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t line = index / chunks, begin = index % chunks * chunk;
+    const std::int64_t end = begin + chunk < length ? begin + chunk : length;
+    std::int32_t largest = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float x = rows_fastest ? source(i, line) : source(line, i);
+      const auto mag = static_cast<std::int32_t>(Bits::from_float(x) & Bits::magnitude);
+      const std::int32_t finite = mag < static_cast<std::int32_t>(Bits::infinity) ? mag : 0;
+      largest = finite > largest ? finite : largest;
+    }
+    const float value = Bits::to_float(static_cast<std::uint32_t>(largest));
+    if (Kokkos::atomic_load(amax) < value) Kokkos::atomic_max(amax, value);
+  }
+};
+
+/// Runs f once on the instance.
+template <class Exec, class F>
+void run_once(const std::string& label, const Exec& exec, const F& f) {
+  Kokkos::parallel_for(
+      label, IndexRange<Exec>(exec, 0, 1), KOKKOS_LAMBDA(std::int64_t) { f(); });
+}
+
+template <class Format>
+struct ResolveTensorScale {
+  TensorScalePair* pair;
+  QuantizeData options;
+
+  KOKKOS_FUNCTION void operator()() const {
+    if (options.source == TensorScaleSource::dynamic)
+      *pair = pair_from_amax<Format>(pair->encode);
+    else if (options.device == nullptr)
+      *pair = options.tensor_scale;
+    else
+      *pair = options.device_is_encode ? pair_from_encode(*options.device) : pair_from_decode(*options.device);
+  }
+};
+
+struct ClearAmax {
+  TensorScalePair* pair;
+  KOKKOS_FUNCTION void operator()() const { pair->encode = 0.0f; }
+};
+
+/// Brings *pair to what the options ask for. Until it is resolved, its encode half serves as the running amax.
+template <class Format, class Exec, class Source>
+void resolve_tensor_scale(const std::string& label, const Exec& exec, const Source& source, TensorScalePair* pair,
+                          const QuantizeData& options) {
+  if constexpr (Format::tensor_scale) {
+    if (options.source == TensorScaleSource::stored) return;
+    if (options.source == TensorScaleSource::dynamic) {
+      run_once(label, exec, ClearAmax{pair});
+      const AmaxKernel<Source> kernel(source, &pair->encode);
+      Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.lines * kernel.chunks), kernel);
+    }
+    run_once(label, exec, ResolveTensorScale<Format>{pair, options});
+  }
+}
+
+/// Quantizes one block of a source: block b of row r, into row r of the destination and row `scale_row` of its scales.
+template <class Format, class Source>
+KOKKOS_FUNCTION void quantize_source_block(const Source& source, const MatrixHandle<Format>& destination,
+                                           const BlockScaling& scaling, std::int64_t r, std::int64_t b,
+                                           std::int64_t scale_row) {
+  float values[Format::block_size];
+  const int count = destination.block_length(b);
+  for (int i = 0; i < count; ++i) values[i] = source(r, b * Format::block_size + i);
+  destination.scale(scale_row, b) = quantize_block<Format>(values, count, destination.block(r, b), scaling);
+}
+
+/// One index is one block, padding blocks included (their scale is 0 and they have no codes).
+template <class Format, class Source>
+struct QuantizeKernel {
+  Source source;
+  MatrixHandle<Format> destination;
+  QuantizeData options;
+  bool rows_fastest;
+  std::int64_t padded_rows, padded_blocks, blocks;
+
+  QuantizeKernel(const Source& s, const MatrixHandle<Format>& d, const QuantizeData& o)
+      : source(s),
+        destination(d),
+        options(o),
+        rows_fastest(s.rows_fastest()),
+        padded_rows(d.map.tile_rows() * scale_tile(d.map.layout).rows),
+        padded_blocks(d.map.padded_cols()),
+        blocks(d.map.cols) {}
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t r = rows_fastest ? index % padded_rows : index / padded_blocks;
+    const std::int64_t b = rows_fastest ? index / padded_rows : index % padded_blocks;
+    if (r < destination.rows && b < blocks)
+      quantize_source_block<Format>(source, destination, {options.scale_rule, options.non_finite, destination.pair()},
+                                    r, b, r);
+    else
+      destination.scale(r, b) = 0;
+  }
+};
+
+/// Quantizes a source into a matrix of the same logical extents: tensor scale first, then all blocks.
+template <class Format, class Exec, class Source>
+void quantize_source(const std::string& label, const Exec& exec, const Source& source,
+                     const MatrixHandle<Format>& destination, const QuantizeData& options) {
+  resolve_tensor_scale<Format>(label, exec, source, destination.tensor_scale, options);
+  const QuantizeKernel<Format, Source> kernel(source, destination, options);
+  Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.padded_blocks), kernel);
+}
+
+/// One index is one block of the source.
+template <class Format, class T>
+struct DequantizeKernel {
+  MatrixHandle<Format> source;
+  StridedMatrix<T> destination;
+  bool rows_fastest;
+  std::int64_t blocks;
+
+  DequantizeKernel(const MatrixHandle<Format>& s, const StridedMatrix<T>& d)
+      : source(s), destination(d), rows_fastest(d.row_stride < d.col_stride), blocks(s.map.cols) {}
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t r = rows_fastest ? index % source.rows : index / blocks;
+    const std::int64_t b = rows_fastest ? index / source.rows : index % blocks;
+    float values[Format::block_size];
+    const int count = source.block_length(b);
+    dequantize_block<Format>(source.block(r, b), count, source.scale(r, b), values, source.pair().decode);
+    for (int i = 0; i < count; ++i) destination(r, b * Format::block_size + i) = static_cast<T>(values[i]);
+  }
+};
+
+}  // namespace microscale::Impl
+
+#endif
