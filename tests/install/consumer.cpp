@@ -3,6 +3,7 @@
 #include <Microscale_Element.hpp>
 
 #include <Kokkos_Core.hpp>
+
 #include <cstdio>
 
 int main(int argc, char** argv) {
