@@ -1,8 +1,7 @@
 // A small program that stands for a user's, with a main() and Kokkos of its own.
+#include <Kokkos_Core.hpp>
 #include <Microscale_Config.hpp>
 #include <Microscale_Element.hpp>
-
-#include <Kokkos_Core.hpp>
 
 #include <cstdio>
 

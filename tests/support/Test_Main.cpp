@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-
 #include <Kokkos_Core.hpp>
 
 int main(int argc, char** argv) {

@@ -1,4 +1,3 @@
+#include <Kokkos_Core.hpp>
 #include <Microscale_Choice.hpp>
 #include <Microscale_Interface.hpp>
-
-#include <Kokkos_Core.hpp>
