@@ -1,12 +1,14 @@
 #ifndef MICROSCALE_BLOCKSCALEDMATRIX_HPP
 #define MICROSCALE_BLOCKSCALEDMATRIX_HPP
 
-#include <cstdint>
 #include <Microscale_Concepts.hpp>
 #include <Microscale_Error.hpp>
 #include <Microscale_MatrixHandle.hpp>
 #include <Microscale_ScaleLayout.hpp>
+
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace microscale {
 
@@ -126,6 +128,11 @@ class BlockScaledMatrix {
     result.m_scales = Kokkos::subview(m_scales, Kokkos::pair(begin / tile, (end + tile - 1) / tile), Kokkos::ALL);
     return result;
   }
+
+  /// The matrix as bytes for files and networks, the same on every machine: rows of packed codes without gaps, then
+  /// scales in the linear layout, then (if the format has one) the decode and the encode scale as little-endian
+  /// binary32. from_bytes() is the inverse. Synchronizes and allocates. Defined in Microscale_MatrixCopy.hpp.
+  std::vector<std::uint8_t> bytes() const;
 
   /// What kernels see.
   Impl::MatrixHandle<Format> handle() const {

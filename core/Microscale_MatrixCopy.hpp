@@ -1,10 +1,11 @@
 #ifndef MICROSCALE_MATRIXCOPY_HPP
 #define MICROSCALE_MATRIXCOPY_HPP
 
-#include <cstdint>
-#include <cstring>
 #include <Microscale_BatchedBlockScaledMatrix.hpp>
 #include <Microscale_Interleave.hpp>
+
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -71,26 +72,23 @@ BlockScaledMatrix<Format, Space> create_mirror_and_copy(const BlockScaledMatrix<
   return mirror;
 }
 
-/// Bytes that to_bytes() gives for a rows x cols matrix.
+/// Bytes that bytes() gives for a rows x cols matrix.
 template <BlockFormat Format>
 constexpr std::int64_t serialized_bytes(std::int64_t rows, std::int64_t cols) {
   return rows * (packed_bytes<Format>(cols) + block_count<Format>(cols)) +
          (Format::tensor_scale ? static_cast<std::int64_t>(sizeof(TensorScalePair)) : 0);
 }
 
-/// The matrix as bytes for files and networks, the same on every machine: rows of packed codes without gaps, then
-/// scales in the linear layout, then (if the format has one) the decode and the encode scale as little-endian binary32.
-/// Synchronizes and allocates.
 template <BlockFormat Format, class Space>
-std::vector<std::uint8_t> to_bytes(const BlockScaledMatrix<Format, Space>& matrix) {
-  const auto host = create_mirror_and_copy(matrix);
+std::vector<std::uint8_t> BlockScaledMatrix<Format, Space>::bytes() const {
+  const auto host = create_mirror_and_copy(*this);
   const auto handle = host.handle();
   std::vector<std::uint8_t> bytes;
-  bytes.reserve(serialized_bytes<Format>(matrix.rows(), matrix.cols()));
-  for (std::int64_t r = 0; r < matrix.rows(); ++r)
-    bytes.insert(bytes.end(), handle.row(r), handle.row(r) + packed_bytes<Format>(matrix.cols()));
-  for (std::int64_t r = 0; r < matrix.rows(); ++r)
-    for (std::int64_t b = 0; b < matrix.blocks(); ++b) bytes.push_back(handle.scale(r, b));
+  bytes.reserve(serialized_bytes<Format>(m_rows, m_cols));
+  for (std::int64_t r = 0; r < m_rows; ++r)
+    bytes.insert(bytes.end(), handle.row(r), handle.row(r) + packed_bytes<Format>(m_cols));
+  for (std::int64_t r = 0; r < m_rows; ++r)
+    for (std::int64_t b = 0; b < blocks(); ++b) bytes.push_back(handle.scale(r, b));
   if constexpr (Format::tensor_scale)
     for (const float scale : {handle.pair().decode, handle.pair().encode})
       for (int shift = 0; shift < 32; shift += 8)
@@ -98,7 +96,7 @@ std::vector<std::uint8_t> to_bytes(const BlockScaledMatrix<Format, Space>& matri
   return bytes;
 }
 
-/// The inverse of to_bytes(): a new matrix of the given extents and scale layout. Synchronizes and allocates. Throws
+/// The inverse of bytes(): a new matrix of the given extents and scale layout. Synchronizes and allocates. Throws
 /// std::invalid_argument if there are not exactly serialized_bytes<Format>(rows, cols) bytes.
 template <BlockFormat Format, class Space>
 BlockScaledMatrix<Format, Space> from_bytes(const std::string& label, std::int64_t rows, std::int64_t cols,
