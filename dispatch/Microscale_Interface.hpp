@@ -1,11 +1,12 @@
 #ifndef MICROSCALE_INTERFACE_HPP
 #define MICROSCALE_INTERFACE_HPP
 
-#include <cstdint>
 #include <Microscale_Block.hpp>
 #include <Microscale_FormatId.hpp>
 #include <Microscale_ScaleLayout.hpp>
 #include <Microscale_TensorScalePair.hpp>
+
+#include <cstdint>
 
 // What a backend implements. This is the one header of dispatch that backends include: plain data, no Kokkos, no inline
 // code (backends are compiled under other instruction sets). Pointers are to memory that the execution kind can reach.

@@ -1,0 +1,197 @@
+#include <Microscale_Choosing.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace microscale::Impl {
+namespace {
+
+std::string seconds(double cost) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", cost);
+  return text;
+}
+
+/// The problem as `backend` is asked about it, for a choice that prepares b: as if that were done.
+Problem as_prepared(const Problem& problem, const Backend& backend) {
+  Problem result = problem;
+  result.b.prepared_form = backend.prepared_form(problem);
+  if (result.b.prepared_form.bytes > 0) result.b.prepared_by = &backend;
+  return result;
+}
+
+/// Why the form in which b is kept keeps `backend` (null: the reference) from using it; empty if it does not.
+std::string unreadable_operand(const Problem& problem, const Backend* backend) {
+  if (!problem.b.original_dropped || problem.b.prepared_by == backend) return {};
+  return std::string("b is kept only in the prepared form of ") + problem.b.prepared_by->name();
+}
+
+Candidate ask(const KnownBackend& known, const Problem& problem, bool preparing) {
+  Candidate candidate{known.name, known.backend, false, known.unusable};
+  if (!known.backend) return candidate;
+  const Backend& backend = *known.backend;
+  // What the backend says about the problem is of interest even where it cannot run.
+  if (backend.execution() != problem.execution) {
+    candidate.reason =
+        std::string("runs on ") + to_string(backend.execution()) + ", and this call on " + to_string(problem.execution);
+    return candidate;
+  }
+  if (std::string why = unreadable_operand(problem, &backend); !why.empty()) {
+    candidate.reason = std::move(why);
+    return candidate;
+  }
+  if (const Support support = backend.supports(problem); !support.supported) {
+    candidate.reason = support.reason;
+    return candidate;
+  }
+  candidate.cost = backend.cost(preparing ? as_prepared(problem, backend) : problem);
+  candidate.able = known.unusable.empty();
+  return candidate;
+}
+
+Candidate ask_reference(const Problem& problem) {
+  Candidate candidate{reference_name, nullptr, true, unreadable_operand(problem, nullptr)};
+  candidate.able = candidate.reason.empty();
+  if (candidate.able) candidate.cost = reference_cost(problem);
+  return candidate;
+}
+
+/// The cheapest that is able; the first of equals, but a backend must beat the reference. Null if there is none.
+const Candidate* cheapest(const std::vector<Candidate>& candidates) {
+  const Candidate& reference = candidates.back();
+  const Candidate* best = reference.able ? &reference : nullptr;
+  for (const Candidate& c : candidates)
+    if (&c != &reference && c.able && (!best || c.cost < best->cost)) best = &c;
+  return best;
+}
+
+const Candidate* find(const std::vector<Candidate>& candidates, std::string_view name) {
+  const auto it =
+      std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.name == name; });
+  return it == candidates.end() ? nullptr : &*it;
+}
+
+std::string names(const std::vector<Candidate>& candidates) {
+  std::string text;
+  for (const Candidate& c : candidates) text += (text.empty() ? "" : ", ") + std::string(c.name);
+  return text;
+}
+
+std::string why_cheapest(const std::vector<Candidate>& candidates, const Candidate& best) {
+  if (best.name != reference_name) return "the cheapest that can do it, by its estimate of " + seconds(best.cost);
+  const bool any_able = std::any_of(candidates.begin(), candidates.end() - 1, [](const auto& c) { return c.able; });
+  return any_able ? "no backend beats its estimate of " + seconds(best.cost) : "no backend can do it";
+}
+
+/// Takes the named candidate, or says why it cannot be. `who` has it so.
+void take_named(Choice& choice, const Candidate*& best, std::string_view name, const std::string& who) {
+  const Candidate* named = find(choice.candidates, name);
+  if (named && named->able) {
+    best = named;
+    return;
+  }
+  best = nullptr;
+  choice.error = "backend " + std::string(name) + " was " + who;
+  choice.error += named ? " and cannot run it: " + named->reason
+                        : ", but there is no such backend (there are " + names(choice.candidates) + ")";
+}
+
+void configure(Choice& choice, const Problem& problem, const ChoiceOptions& options) {
+  if (!choice.backend) {
+    choice.config_source = options.config ? ConfigSource::ignored : ConfigSource::none;
+    return;
+  }
+  const Backend& backend = *choice.backend;
+  const Problem asked = options.preparing ? as_prepared(problem, backend) : problem;
+  if (options.preparing) choice.prepared_form = asked.b.prepared_form;
+  if (options.config) {
+    if (const Support support = backend.accepts(asked, *options.config); !support.supported) {
+      choice.error = "configuration (" + to_string(*options.config) + ") is not accepted by backend " +
+                     std::string(choice.name) + ": " + support.reason;
+      choice.error_is_argument = true;
+      return;
+    }
+    choice.config = *options.config;
+    choice.config_source = ConfigSource::caller;
+  } else {
+    choice.config = backend.config(asked);
+    choice.config_source = ConfigSource::backend;
+  }
+  choice.workspace_bytes = backend.workspace_bytes(asked, choice.config);
+}
+
+}  // namespace
+
+KnownBackend known_backend(const Backend& backend) {
+  const Support support = backend.available();
+  return {backend.name(), &backend, support.supported ? "" : std::string("not available: ") + support.reason, true};
+}
+
+// Rough on purpose: it only has to keep a backend from being chosen where starting it costs more than the whole
+// problem. Rates are what the reference reaches on one core of a server, and on one GPU (which it does not use well).
+double reference_cost(const Problem& p) {
+  constexpr double start = 5e-6;
+  const bool host = p.execution == ExecutionKind::host;
+  const double cores = host ? std::max(p.concurrency, 1) : 1;
+  const double flops = host ? 8e9 * cores : 1e12;
+  const double bytes = host ? 1e9 * cores : 1e11;
+  switch (p.operation) {
+    case Operation::matmul:
+    case Operation::batched_matmul:
+    case Operation::grouped_matmul: {
+      const double batch = p.operation == Operation::batched_matmul ? static_cast<double>(p.c.batch) : 1.0;
+      return start +
+             2.0 * batch * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) / flops;
+    }
+    default:
+      return start + 4.0 * static_cast<double>(p.a.batch) * static_cast<double>(p.a.rows) *
+                         static_cast<double>(p.a.cols) / bytes;
+  }
+}
+
+Choice choose(const Settings& settings, const Problem& problem, const ChoiceOptions& options) {
+  Choice choice;
+  choice.candidates.reserve(settings.backends.size() + 1);
+  for (const KnownBackend& known : settings.backends)
+    choice.candidates.push_back(ask(known, problem, options.preparing));
+  choice.candidates.push_back(ask_reference(problem));
+
+  const Candidate* best = cheapest(choice.candidates);
+  const auto set = [&choice](const Candidate& c) {
+    choice.backend = c.backend;
+    choice.name = c.name;
+  };
+  if (best) {
+    set(*best);
+    choice.why = why_cheapest(choice.candidates, *best);
+  }
+
+  const bool forced_here = !options.backend.empty();
+  const std::string_view forced = forced_here ? options.backend : settings.forcing[problem.operation];
+  if (!forced.empty()) {
+    choice.forced_by = forced_here ? "the call's options" : settings.forcing.source;
+    take_named(choice, best, forced, "forced by " + choice.forced_by);
+    choice.why = "forced by " + choice.forced_by;
+  } else if (settings.policy) {
+    const std::string_view named = settings.policy(problem, choice);
+    if (!named.empty() && !(best && named == best->name)) {
+      take_named(choice, best, named, "named by the policy");
+      choice.why = "named by the policy";
+    }
+  }
+
+  if (!best) {
+    if (choice.error.empty()) choice.error = "no backend can run it, and " + choice.candidates.back().reason;
+    choice.backend = nullptr;
+    choice.name = {};
+    choice.why.clear();
+  } else {
+    set(*best);
+    configure(choice, problem, options);
+  }
+  if (!choice.error.empty())
+    choice.error = std::string("microscale::") + to_string(problem.operation) + ": " + choice.error;
+  return choice;
+}
+
+}  // namespace microscale::Impl

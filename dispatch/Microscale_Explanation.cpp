@@ -1,0 +1,176 @@
+#include <Microscale_Dispatch.hpp>
+#include <Microscale_Names.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace microscale {
+namespace {
+
+std::string formatted(const char* format, double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+const char* source_name(ConfigSource source) {
+  switch (source) {
+    case ConfigSource::none:
+      return "none";
+    case ConfigSource::backend:
+      return "backend";
+    case ConfigSource::caller:
+      return "caller";
+    case ConfigSource::ignored:
+      return "ignored";
+  }
+  return "unknown";
+}
+
+std::string describe_config(const Choice& choice) {
+  switch (choice.config_source) {
+    case ConfigSource::none:
+      return "none (the reference has no tiles)";
+    case ConfigSource::backend:
+      return to_string(choice.config);
+    case ConfigSource::caller:
+      return to_string(choice.config) + " (given by the caller)";
+    case ConfigSource::ignored:
+      return "none (the reference has no tiles; the caller's configuration is ignored)";
+  }
+  return {};
+}
+
+/// Writes one JSON value after the other; commas come by themselves.
+class JsonWriter {
+ public:
+  JsonWriter& open(char bracket) {
+    separate();
+    m_text += bracket;
+    return *this;
+  }
+  JsonWriter& close(char bracket) {
+    m_text += bracket;
+    return *this;
+  }
+  JsonWriter& key(std::string_view name) {
+    string(name);
+    m_text += ':';
+    return *this;
+  }
+  JsonWriter& string(std::string_view value) {
+    separate();
+    m_text += '"';
+    for (const char c : value) {
+      if (c == '"' || c == '\\')
+        (m_text += '\\') += c;
+      else if (static_cast<unsigned char>(c) < 0x20) {
+        char escape[8];
+        std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+        m_text += escape;
+      } else
+        m_text += c;
+    }
+    m_text += '"';
+    return *this;
+  }
+  JsonWriter& raw(std::string_view value) {
+    separate();
+    m_text += value;
+    return *this;
+  }
+  JsonWriter& number(std::int64_t value) { return raw(std::to_string(value)); }
+  JsonWriter& number(double value) { return std::isfinite(value) ? raw(formatted("%.17g", value)) : raw("null"); }
+  JsonWriter& boolean(bool value) { return raw(value ? "true" : "false"); }
+
+  const std::string& text() const { return m_text; }
+
+ private:
+  void separate() {
+    const char last = m_text.empty() ? '{' : m_text.back();
+    if (last != '{' && last != '[' && last != ':') m_text += ',';
+  }
+  std::string m_text;
+};
+
+void write(JsonWriter& json, const Operand& operand) {
+  json.open('{');
+  json.key("rows").number(operand.rows).key("cols").number(operand.cols).key("batch").number(operand.batch);
+  json.key("format").string(to_string(operand.format)).key("structure").string(structural_name(operand.format));
+  json.key("row_stride").number(operand.row_stride).key("col_stride").number(operand.col_stride);
+  if (operand.format.block_size != 0) json.key("scale_layout").string(to_string(operand.scale_layout));
+  if (operand.prepared_by) json.key("prepared_by").string(operand.prepared_by->name());
+  json.close('}');
+}
+
+void write(JsonWriter& json, const Config& c) {
+  json.open('{');
+  json.key("tile_m").number(std::int64_t{c.tile_m}).key("tile_n").number(std::int64_t{c.tile_n});
+  json.key("tile_k").number(std::int64_t{c.tile_k}).key("stages").number(std::int64_t{c.stages});
+  json.key("cluster").number(std::int64_t{c.cluster}).key("split_k").number(std::int64_t{c.split_k});
+  json.key("swap_ab").boolean(c.swap_ab).close('}');
+}
+
+}  // namespace
+
+std::string Explanation::to_string() const {
+  std::string text = microscale::to_string(problem) + "\n";
+  if (choice.error.empty()) {
+    text += "  backend    " + std::string(choice.name) + "\n";
+    text += "  why        " + choice.why + "\n";
+    text += "  config     " + describe_config(choice) + "\n";
+    text += "  workspace  " + std::to_string(choice.workspace_bytes) + " bytes\n";
+    if (choice.prepared_form.bytes > 0)
+      text += "  prepared   " + std::to_string(choice.prepared_form.bytes) + " bytes for b\n";
+  } else
+    text += "  error      " + choice.error + "\n";
+
+  std::size_t width = 0;
+  for (const Candidate& c : choice.candidates) width = std::max(width, c.name.size());
+  text += "  candidates, in order of preference\n";
+  for (const Candidate& c : choice.candidates) {
+    text += "    " + std::string(c.name) + std::string(width - c.name.size() + 2, ' ');
+    if (choice.error.empty() && c.name == choice.name)
+      text += "chosen";
+    else
+      text += c.able ? "able, not chosen" : "no: " + c.reason;
+    if (c.cost >= 0) text += formatted(", %.3g s", c.cost);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string Explanation::to_json() const {
+  JsonWriter json;
+  json.open('{');
+  json.key("operation").string(microscale::to_string(problem.operation));
+  json.key("execution").string(microscale::to_string(problem.execution));
+  json.key("device").number(std::int64_t{problem.device});
+  json.key("concurrency").number(std::int64_t{problem.concurrency});
+  json.key("m").number(problem.m).key("n").number(problem.n).key("k").number(problem.k);
+  json.key("problem").string(microscale::to_string(problem));
+  write(json.key("a"), problem.a);
+  write(json.key("b"), problem.b);
+  write(json.key("c"), problem.c);
+  if (choice.error.empty()) {
+    json.key("backend").string(choice.name).key("why").string(choice.why);
+    write(json.key("config"), choice.config);
+    json.key("config_source").string(source_name(choice.config_source));
+    json.key("workspace_bytes").number(choice.workspace_bytes);
+    json.key("prepared_bytes").number(choice.prepared_form.bytes);
+  } else
+    json.key("error").string(choice.error);
+  if (!choice.forced_by.empty()) json.key("forced_by").string(choice.forced_by);
+  json.key("candidates").open('[');
+  for (const Candidate& c : choice.candidates) {
+    json.open('{').key("name").string(c.name).key("able").boolean(c.able);
+    if (!c.reason.empty()) json.key("reason").string(c.reason);
+    if (c.cost >= 0) json.key("cost").number(c.cost);
+    json.close('}');
+  }
+  json.close(']').close('}');
+  return json.text();
+}
+
+}  // namespace microscale
