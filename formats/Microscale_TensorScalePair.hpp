@@ -45,7 +45,8 @@ MICROSCALE_FUNCTION constexpr TensorScalePair pair_from_amax(float amax) {
   else {
     if (amax == 0.0f) return {};
     constexpr float largest = F::scale::max * F::element::max;
-    const float encode = amax <= largest / float_max ? float_max : largest / amax;
+    // largest/amax overflows just for amax <= largest * 2^-128 (an exact product).
+    const float encode = amax <= largest * 0x1p-128f ? float_max : largest / amax;
     return {1.0f / encode, encode};
   }
 }

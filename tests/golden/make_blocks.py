@@ -105,6 +105,17 @@ def nvfp4():
                     byte, codes = reference.nvfp4_block(block, enc, dec, mode)
                     out.write(f"{mode} {byte:x} {' '.join(f'{c:x}' for c in codes)} : {hex32(block)}\n")
 
+        # The pairs alone, on both sides of where each reciprocal overflows or becomes subnormal.
+        def near(x):
+            return [F32(x), np.nextafter(F32(x), F32(0)), np.nextafter(F32(x), F32(np.inf))]
+
+        ends = near(2.0**-149) + near(2.0**-128) + near(2.0**-126) + near(2.0**126) + near(1.0) + [F32(np.finfo(F32).max)]
+        ends = [x for x in ends if x > 0]
+        for t in ends + near(2688 * 2.0**-128) + near(2688.0) + near(2688 * 2.0**-127) + [F32(0)]:
+            write("dynamic", t, reference.tensor_scale_dynamic(t), [])
+        for s in ends:
+            write("decode", s, reference.tensor_scale_decode(s), [])
+            write("encode", s, reference.tensor_scale_encode(s), [])
         # Every block under the scale of a tensor that it alone makes up, and of one whose amax is 40 times larger.
         for block, t in zip(blocks, finite):
             write("dynamic", t, reference.tensor_scale_dynamic(t), [block])
