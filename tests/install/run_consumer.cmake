@@ -1,4 +1,5 @@
-# Installs Microscale from its build folder, then configures, builds and runs the project CONSUMER, all under WORK.
+# Configures, builds and runs the project CONSUMER under WORK, with the compiler and flags that Microscale was built with.
+# For as_package, Microscale is first installed from its build folder.
 cmake_minimum_required(VERSION 3.22)
 
 function(run)
@@ -6,7 +7,9 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
-run(${CMAKE_COMMAND} --install "${MICROSCALE_BUILD}" --config ${BUILD_TYPE} --prefix "${WORK}/prefix")
+if(CONSUMER MATCHES "as_package$")
+  run(${CMAKE_COMMAND} --install "${MICROSCALE_BUILD}" --config ${BUILD_TYPE} --prefix "${WORK}/prefix")
+endif()
 run(${CMAKE_COMMAND} -S "${CONSUMER}" -B "${WORK}/build" -G "${GENERATOR}" -DCMAKE_CXX_COMPILER=${COMPILER}
     -DCMAKE_BUILD_TYPE=Consumer "-DCMAKE_CXX_FLAGS=${FLAGS}" -DKokkos_DIR=${KOKKOS}
     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DMICROSCALE_SOURCE=${MICROSCALE_SOURCE})
