@@ -1,0 +1,152 @@
+#include <Microscale_Errors.hpp>
+#include <Microscale_Rewrite.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace microscale::tools {
+namespace fs = std::filesystem;
+namespace {
+
+/// Weights in other containers would contradict the new ones.
+constexpr std::array<std::string_view, 10> weight_extensions{".safetensors", ".bin",  ".pt",   ".pth",     ".ckpt",
+                                                             ".h5",          ".onnx", ".gguf", ".msgpack", ".npz"};
+
+bool is_written_by_us(const fs::path& relative) {
+  return relative == config_name || relative == modelopt_config_name || relative == index_name;
+}
+
+void check_places(const fs::path& input, bool folder, const fs::path& output) {
+  if (fs::exists(output) && fs::equivalent(input, output)) throw FileError(output.string(), "is the input itself");
+  if (!folder) return;
+  const auto inside = fs::weakly_canonical(output), outside = fs::weakly_canonical(input);
+  if (std::mismatch(outside.begin(), outside.end(), inside.begin(), inside.end()).first == outside.end())
+    throw FileError(output.string(), "lies in the input folder");
+}
+
+/// Copies everything but weights and the files that are made anew.
+void copy_other_files(const Checkpoint& checkpoint, const fs::path& to, std::vector<std::string>& skipped) {
+  const fs::path& from = checkpoint.path();
+  for (auto entry = fs::recursive_directory_iterator(from); entry != fs::recursive_directory_iterator(); ++entry) {
+    const fs::path relative = entry->path().lexically_relative(from);
+    const std::string extension = entry->path().extension().string();
+    if (entry->is_directory()) {
+      // Version control and caches are no part of the model.
+      if (entry->path().filename().string().starts_with(".")) {
+        skipped.push_back(relative.string() + "/");
+        entry.disable_recursion_pending();
+      } else if (!entry->is_symlink()) {
+        fs::create_directory(to / relative);
+      }
+      continue;
+    }
+    if (is_written_by_us(relative)) continue;
+    const auto& shards = checkpoint.shards();
+    if (std::any_of(shards.begin(), shards.end(), [&](const auto& shard) { return shard.path() == entry->path(); }))
+      continue;
+    const bool weights =
+        std::find(weight_extensions.begin(), weight_extensions.end(), extension) != weight_extensions.end();
+    if (weights || !entry->is_regular_file()) {
+      skipped.push_back(relative.string());
+      continue;
+    }
+    const MappedFile file(entry->path().string());
+    write_text(to / relative, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  }
+}
+
+/// Writes one shard and returns the tensors in it.
+std::vector<TensorInfo> rewrite_shard(const Checkpoint& checkpoint, const RewritePlan& plan, std::size_t shard,
+                                      const fs::path& path, Background& background, Progress& progress) {
+  const auto& tensors = checkpoint.tensors();
+  std::vector<TensorInfo> parts;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].shard != shard) continue;
+    if (const auto planned = plan.tensors.find(i); planned != plan.tensors.end())
+      parts.insert(parts.end(), planned->second.parts.begin(), planned->second.parts.end());
+    else
+      parts.push_back(*tensors[i].data);
+  }
+  std::map<std::string, std::string> metadata = checkpoint.shards()[shard].metadata();
+  // Loaders ask which framework's conventions (row-major, here) the file follows.
+  metadata.emplace("format", "pt");
+  metadata.erase("quantization_config");
+  if (!plan.quantization_config.is_null()) metadata["quantization_config"] = plan.quantization_config.dump();
+  const auto writer = std::make_shared<SafetensorsWriter>(path.string(), parts, metadata);
+  TensorSink sink(background, writer);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].shard != shard) continue;
+    const auto planned = plan.tensors.find(i);
+    if (planned != plan.tensors.end()) {
+      planned->second.convert(sink, progress);
+    } else {
+      sink.copy(tensors[i].data->name, checkpoint.bytes(*tensors[i].data));
+      progress.advance(tensors[i].data->bytes(), tensors[i].name);
+    }
+  }
+  background.run([writer] { writer->finish(); });
+  return parts;
+}
+
+}  // namespace
+
+void TensorSink::write(const std::string& part, std::uint64_t offset, std::vector<std::byte> bytes) {
+  m_background.run([writer = m_writer, index = m_writer->index(part), offset,
+                    held = std::make_shared<const std::vector<std::byte>>(std::move(bytes))] {
+    writer->write(index, offset, *held);
+  });
+}
+
+void TensorSink::copy(const std::string& part, std::span<const std::byte> mapped) {
+  m_background.run([writer = m_writer, index = m_writer->index(part), mapped] {
+    constexpr std::size_t piece = std::size_t{1} << 24;
+    for (std::size_t offset = 0; offset < mapped.size(); offset += piece) {
+      const auto bytes = mapped.subspan(offset, std::min(piece, mapped.size() - offset));
+      writer->write(index, offset, bytes);
+      release_pages(bytes);
+    }
+  });
+}
+
+RewriteResult rewrite(const Checkpoint& checkpoint, const RewritePlan& plan, const fs::path& output, bool force) {
+  check_places(checkpoint.path(), checkpoint.is_folder(), output);
+  AtomicOutput result(output, checkpoint.is_folder() ? AtomicOutput::Kind::folder : AtomicOutput::Kind::file, force);
+  std::uint64_t input_bytes = 0;
+  for (const auto& tensor : checkpoint.tensors()) input_bytes += tensor.data->bytes();
+  Progress progress(plan.verb, input_bytes);
+  Background background;
+
+  RewriteResult summary;
+  Json weight_map = Json::object();
+  for (std::size_t s = 0; s < checkpoint.shards().size(); ++s) {
+    const std::string file = fs::path(checkpoint.shards()[s].path()).filename().string();
+    const fs::path path = checkpoint.is_folder() ? result.temporary() / file : result.temporary();
+    for (const auto& part : rewrite_shard(checkpoint, plan, s, path, background, progress)) {
+      weight_map[part.name] = file;
+      summary.tensor_bytes += *bytes_of(part.dtype, part.shape);
+    }
+  }
+  background.wait();
+
+  if (checkpoint.is_folder()) {
+    const fs::path& folder = result.temporary();
+    if (checkpoint.has_index()) {
+      Json index = checkpoint.index();
+      index["weight_map"] = std::move(weight_map);
+      if (!index.contains("metadata") || !index["metadata"].is_object()) index["metadata"] = Json::object();
+      index["metadata"]["total_size"] = summary.tensor_bytes;
+      write_json(folder / index_name, index);
+    }
+    Json config = checkpoint.config().is_null() ? Json::object() : checkpoint.config();
+    config.erase("quantization_config");
+    if (!plan.quantization_config.is_null()) config["quantization_config"] = plan.quantization_config;
+    if (!config.empty() || !checkpoint.config().is_null()) write_json(folder / config_name, config);
+    if (!plan.modelopt_config.is_null()) write_json(folder / modelopt_config_name, plan.modelopt_config);
+    copy_other_files(checkpoint, folder, summary.skipped_files);
+    std::sort(summary.skipped_files.begin(), summary.skipped_files.end());
+  }
+  result.commit();
+  return summary;
+}
+
+}  // namespace microscale::tools
