@@ -1,15 +1,17 @@
 #ifndef MICROSCALE_REFERENCE_QUANTIZE_HPP
 #define MICROSCALE_REFERENCE_QUANTIZE_HPP
 
-#include <cstdint>
 #include <Kokkos_Core.hpp>
 #include <Microscale_Concepts.hpp>
 #include <Microscale_Interface.hpp>
 #include <Microscale_MatrixHandle.hpp>
+
+#include <cstdint>
 #include <string>
 
-// The portable quantization kernels. A source is any trivially copyable functor with rows, cols and
-// operator()(row, col) -> float; what it reads (a View, another quantized matrix) is its own business.
+// The portable quantization kernels. A source is any trivially copyable functor with rows, cols, rows_fastest() and
+// operator()(row, col) -> float; what it reads (a View, another quantized matrix) is its own business. It may have
+// load(row, first column, count, values) where neighbours are cheaper together.
 namespace microscale::Impl {
 
 template <class Exec>
@@ -26,6 +28,11 @@ struct ViewSource {
   /// Neighbouring rows are nearer in memory than neighbouring columns.
   bool rows_fastest() const { return matrix.row_stride < matrix.col_stride; }
 };
+
+/// *amax = max(*amax, value), by many threads at once.
+KOKKOS_INLINE_FUNCTION void raise_maximum(float* amax, float value) {
+  if (Kokkos::atomic_load(amax) < value) Kokkos::atomic_max(amax, value);
+}
 
 /// Largest finite magnitude of a source, as a running maximum in *amax (0 or more beforehand).
 template <class Source>
@@ -55,8 +62,7 @@ struct AmaxKernel {
       const std::int32_t finite = mag < static_cast<std::int32_t>(Bits::infinity) ? mag : 0;
       largest = finite > largest ? finite : largest;
     }
-    const float value = Bits::to_float(static_cast<std::uint32_t>(largest));
-    if (Kokkos::atomic_load(amax) < value) Kokkos::atomic_max(amax, value);
+    raise_maximum(amax, Bits::to_float(static_cast<std::uint32_t>(largest)));
   }
 };
 
@@ -87,16 +93,16 @@ struct ClearAmax {
   KOKKOS_FUNCTION void operator()() const { pair->encode = 0.0f; }
 };
 
-/// Brings *pair to what the options ask for. Until it is resolved, its encode half serves as the running amax.
-template <class Format, class Exec, class Source>
-void resolve_tensor_scale(const std::string& label, const Exec& exec, const Source& source, TensorScalePair* pair,
-                          const QuantizeData& options) {
+/// Brings *pair to what the options ask for. find_amax(p) launches the kernels that raise *p to the largest finite
+/// magnitude; until the pair is resolved, its encode half serves as this running maximum.
+template <class Format, class Exec, class FindAmax>
+void resolve_tensor_scale(const std::string& label, const Exec& exec, TensorScalePair* pair,
+                          const QuantizeData& options, const FindAmax& find_amax) {
   if constexpr (Format::tensor_scale) {
     if (options.source == TensorScaleSource::stored) return;
     if (options.source == TensorScaleSource::dynamic) {
       run_once(label, exec, ClearAmax{pair});
-      const AmaxKernel<Source> kernel(source, &pair->encode);
-      Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.lines * kernel.chunks), kernel);
+      find_amax(&pair->encode);
     }
     run_once(label, exec, ResolveTensorScale<Format>{pair, options});
   }
@@ -109,7 +115,10 @@ KOKKOS_FUNCTION void quantize_source_block(const Source& source, const MatrixHan
                                            std::int64_t scale_row) {
   float values[Format::block_size];
   const int count = destination.block_length(b);
-  for (int i = 0; i < count; ++i) values[i] = source(r, b * Format::block_size + i);
+  if constexpr (requires { source.load(r, b, count, values); })
+    source.load(r, b * Format::block_size, count, values);
+  else
+    for (int i = 0; i < count; ++i) values[i] = source(r, b * Format::block_size + i);
   destination.scale(scale_row, b) = quantize_block<Format>(values, count, destination.block(r, b), scaling);
 }
 
@@ -146,7 +155,10 @@ struct QuantizeKernel {
 template <class Format, class Exec, class Source>
 void quantize_source(const std::string& label, const Exec& exec, const Source& source,
                      const MatrixHandle<Format>& destination, const QuantizeData& options) {
-  resolve_tensor_scale<Format>(label, exec, source, destination.tensor_scale, options);
+  resolve_tensor_scale<Format>(label, exec, destination.tensor_scale, options, [&](float* amax) {
+    const AmaxKernel<Source> kernel(source, amax);
+    Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.lines * kernel.chunks), kernel);
+  });
   const QuantizeKernel<Format, Source> kernel(source, destination, options);
   Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.padded_blocks), kernel);
 }
