@@ -116,7 +116,7 @@ class BlockScaledMatrix {
     constexpr const char* where = "BlockScaledMatrix::row_range";
     const auto range = [&] { return "is [" + std::to_string(begin) + ", " + std::to_string(end) + ")"; };
     Impl::expects(0 <= begin && begin <= end && end <= m_rows, where, "range", range,
-                  [&] { return "a range within [0, " + std::to_string(m_rows) + ")"; });
+                  [&] { return "0 <= begin <= end <= " + std::to_string(m_rows); });
     Impl::expects(!m_grouped, where, "matrix", "has grouped scales", "a matrix that is not grouped");
     const std::int64_t tile = scale_tile(m_layout).rows;
     Impl::expects(begin % tile == 0 && (end % tile == 0 || end == m_rows), where, "range", range, [&] {
