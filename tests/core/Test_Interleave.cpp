@@ -15,7 +15,7 @@ std::uint8_t scale_at(std::int64_t r, std::int64_t b) { return static_cast<std::
 
 TYPED_TEST(Interleave, between_any_two_layouts_with_zeroed_padding) {
   const TypeParam exec;
-  for (const auto [rows, blocks] : {std::pair{0, 5},
+  for (const auto& [rows, blocks] : {std::pair{0, 5},
                                     {3, 0},
                                     {1, 1},
                                     {128, 4},
