@@ -1,8 +1,9 @@
+#include <Digits_Report.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
-#include <Digits_Report.hpp>
 #include <fstream>
 #include <stdexcept>
 

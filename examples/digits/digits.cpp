@@ -1,0 +1,200 @@
+// digits [--data DIR] [--report FILE.html] [--small]
+//
+// Classifies held-out handwritten digits with two trained models, in float, in bf16 and in every block format, and says
+// what each format costs in accuracy and saves in bytes. --small times one pass instead of many.
+
+#include <Digits_BlockScaled.hpp>
+#include <Digits_Models.hpp>
+#include <Digits_Plain.hpp>
+#include <Digits_Report.hpp>
+#include <Digits_Tensors.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace digits {
+namespace {
+
+struct Options {
+  std::filesystem::path data = DIGITS_DATA_DIR;
+  std::filesystem::path report;
+  int passes = 20;
+};
+
+/// The held-out images with their labels, and for one model what it should answer.
+struct Task {
+  std::filesystem::path data;
+  int passes;
+  File test;
+  Kokkos::View<std::int32_t*, Kokkos::LayoutRight, Kokkos::HostSpace> labels;
+
+  explicit Task(const Options& options)
+      : data(options.data),
+        passes(options.passes),
+        test((options.data / "test.safetensors").string()),
+        labels(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), load<Vector<std::int32_t>>(test, "labels"))) {}
+};
+
+using Logits = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::HostSpace>;
+
+/// Signal to quantization noise ratio in dB; infinite when all values are equal.
+double sqnr_db(const Logits& exact, const Logits& given) {
+  double signal = 0, noise = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const double e = exact.data()[i], g = given.data()[i];
+    signal += e * e;
+    noise += (e - g) * (e - g);
+  }
+  return noise == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);
+}
+
+std::size_t count_correct(const Logits& logits, const Task& task) {
+  std::size_t correct = 0;
+  for (std::size_t i = 0; i < logits.extent(0); ++i) {
+    const float* row = &logits(i, 0);
+    correct += std::max_element(row, row + logits.extent(1)) - row == task.labels(i);
+  }
+  return correct;
+}
+
+/// Runs one model in one precision over all images; fills everything but the names and the SQNR.
+template <template <class> class Model, class Precision>
+Logits run(const Task& task, const char* file, Result& result) {
+  const Exec exec;
+  const auto images = load<Matrix<typename Precision::activation>>(task.test, "images");
+  const Model<Precision> model(File((task.data / file).string()), images.extent(0));
+  const auto logits = make_matrix<float>("digits::logits", images.extent(0), 10);
+  result.milliseconds = std::numeric_limits<double>::infinity();
+  for (int pass = 0; pass <= task.passes; ++pass) {  // the first one warms up
+    exec.fence();
+    const Kokkos::Timer timer;
+    model(exec, images, logits);
+    exec.fence();
+    if (pass > 0) result.milliseconds = std::min(result.milliseconds, 1000 * timer.seconds());
+  }
+  const Logits host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), logits);
+  result.weight_bytes = model.weight_bytes();
+  result.correct = count_correct(host, task);
+  return host;
+}
+
+/// Calls f.operator()<Format>(name) for every format.
+template <class F>
+void for_each_format(const F& f) {
+  f.template operator()<ms::MXFP8_E4M3>("MXFP8 E4M3");
+  f.template operator()<ms::MXFP8_E5M2>("MXFP8 E5M2");
+  f.template operator()<ms::MXFP6_E2M3>("MXFP6 E2M3");
+  f.template operator()<ms::MXFP6_E3M2>("MXFP6 E3M2");
+  f.template operator()<ms::NVFP4>("NVFP4");
+  f.template operator()<ms::MXFP4>("MXFP4");
+}
+
+/// Throws unless the float run gives what the training script computed with the same weights in double precision.
+void check_float_run(const std::string& key, const Task& task, const Logits& logits, std::size_t correct) {
+  const Logits expected =
+      Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), load<Matrix<float>>(task.test, key + ".logits"));
+  const std::string recorded = task.test.metadata().at(key + ".correct");
+  std::printf("\n%s in float: %zu digits right, %s when it was trained; logits agree to %.0f dB\n", key.c_str(),
+              correct, recorded.c_str(), sqnr_db(expected, logits));
+  // Sums of at most 256 float products: relative errors stay far below 256 * 2^-24, which is -96 dB.
+  if (std::to_string(correct) != recorded || sqnr_db(expected, logits) < 96) {
+    throw std::runtime_error("the float run of " + key + " does not give the recorded result");
+  }
+}
+
+template <template <class> class Model>
+ModelResults run_all(const Task& task, const std::string& key, const char* name, const char* description) {
+  const std::string file = key + ".safetensors";
+  ModelResults model{name, description, task.labels.size(), {}};
+  Logits exact;
+  const auto add = [&]<class Precision>(const char* weights, const char* activations, bool weight_only) {
+    Result result{weights, activations, weight_only};
+    const Logits logits = run<Model, Precision>(task, file.c_str(), result);
+    if (exact.data() == nullptr) exact = logits;
+    result.sqnr_db = sqnr_db(exact, logits);
+    model.results.push_back(result);
+  };
+  add.template operator()<Plain<float>>("float", "float", false);
+  check_float_run(key, task, exact, model.results.back().correct);
+  add.template operator()<Plain<ms::bf16>>("bf16", "bf16", false);
+  for_each_format([&]<class Format>(const char* format) {
+    add.template operator()<Quantized<Format>>(format, format, false);
+    add.template operator()<WeightOnly<Format>>(format, "bf16", true);
+  });
+  return model;
+}
+
+/// One held-out digit, and what each format keeps of it.
+std::vector<Picture> make_pictures(const Task& task) {
+  const auto images = load<Matrix<float>>(task.test, "images");
+  const auto digit = Kokkos::subview(images, 3, Kokkos::ALL);
+  std::vector<Picture> pictures;
+  const auto add = [&](const char* name, const auto& pixels) {
+    const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), pixels);
+    pictures.push_back({name, {}});
+    std::copy_n(host.data(), host.size(), pictures.back().pixels.begin());
+  };
+  add("original", digit);
+  for_each_format([&]<class Format>(const char* name) {
+    const ms::BlockScaledMatrix<Format, Space> quantized("digits::digit", 1, digit.extent(0));
+    const Vector<float> back("digits::digit_back", digit.extent(0));
+    ms::quantize(digit, quantized);
+    ms::dequantize(quantized, back);
+    add(name, back);
+  });
+  return pictures;
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--small") {
+      options.passes = 1;
+    } else if ((argument == "--data" || argument == "--report") && i + 1 < argc) {
+      (argument == "--data" ? options.data : options.report) = argv[++i];
+    } else {
+      throw std::runtime_error("usage: digits [--data DIR] [--report FILE.html] [--small]; got " + argument);
+    }
+  }
+  return options;
+}
+
+std::string kokkos_version() {
+  return std::to_string(KOKKOS_VERSION / 10000) + "." + std::to_string(KOKKOS_VERSION / 100 % 100) + "." +
+         std::to_string(KOKKOS_VERSION % 100);
+}
+
+void run_example(const Options& options) {
+  const Task task(options);
+  const std::vector<ModelResults> models = {
+      run_all<Mlp>(task, "mlp", "MLP", "64 → 256 → 128 → 10, ReLU"),
+      run_all<Moe>(task, "moe", "MoE", "64 → 128, a residual top-2 mixture of 8 SwiGLU experts (128 → 64 → 128), → 10"),
+  };
+  for (const ModelResults& model : models) print_table(model);
+  if (options.report.empty()) return;
+  write_report(options.report, models, make_pictures(task), {Exec::name(), Exec().concurrency(), kokkos_version()});
+  std::printf("\nreport: %s\n", options.report.string().c_str());
+}
+
+}  // namespace
+}  // namespace digits
+
+int main(int argc, char** argv) {
+  const Kokkos::ScopeGuard guard(argc, argv);
+  try {
+    digits::run_example(digits::parse(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "digits: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
