@@ -189,7 +189,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool) override { return unexpected("a boolean"); }
   bool number_integer(std::int64_t) override { return unexpected("a negative number"); }
   bool number_float(double, const std::string&) override { return unexpected("a number that is no integer"); }
-  bool binary(std::vector<std::uint8_t>&) override { return unexpected("binary data"); }
+  bool binary(nlohmann::json::binary_t&) override { return unexpected("binary data"); }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
     if (m_reason.empty()) {

@@ -43,11 +43,11 @@ bool is_norm(const std::string& module) { return module.find("norm") != std::str
 
 std::optional<std::string> reason_by_name(const std::string& name) {
   if (!name.ends_with("weight")) return "not a weight";
-  if (is_embedding(name)) return "embedding";
   const auto parts = modules(name);
   if (parts.empty()) return std::nullopt;
   // An expert's linear layer may live inside a part that is called after a norm or gate: only the layer's name counts.
   if (is_norm(parts.back())) return "norm";
+  if (is_embedding(name)) return "embedding";
   if (is_one_of(parts.back(), routers) || std::find(parts.begin(), parts.end(), "router") != parts.end())
     return "router";
   if (is_one_of(parts.back(), heads) || (parts.size() == 1 && parts.back() == "output")) return "lm_head";
