@@ -151,16 +151,23 @@ struct QuantizeKernel {
   }
 };
 
-/// Quantizes a source into a matrix of the same logical extents: tensor scale first, then all blocks.
+/// Quantizes a source into a matrix of the same logical extents: tensor scale first (see resolve_tensor_scale), then
+/// all blocks.
+template <class Format, class Exec, class Source, class FindAmax>
+void quantize_source(const std::string& label, const Exec& exec, const Source& source,
+                     const MatrixHandle<Format>& destination, const QuantizeData& options, const FindAmax& find_amax) {
+  resolve_tensor_scale<Format>(label, exec, destination.tensor_scale, options, find_amax);
+  const QuantizeKernel<Format, Source> kernel(source, destination, options);
+  Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.padded_blocks), kernel);
+}
+
 template <class Format, class Exec, class Source>
 void quantize_source(const std::string& label, const Exec& exec, const Source& source,
                      const MatrixHandle<Format>& destination, const QuantizeData& options) {
-  resolve_tensor_scale<Format>(label, exec, destination.tensor_scale, options, [&](float* amax) {
+  quantize_source<Format>(label, exec, source, destination, options, [&](float* amax) {
     const AmaxKernel<Source> kernel(source, amax);
     Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.lines * kernel.chunks), kernel);
   });
-  const QuantizeKernel<Format, Source> kernel(source, destination, options);
-  Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.padded_blocks), kernel);
 }
 
 /// One index is one block of the source.

@@ -35,8 +35,8 @@ struct SlotTable {
   KOKKOS_FUNCTION SlotRow find(std::int64_t row) const {
     const std::int64_t slot = slot_of_row(row);
     if (slot < 0) return {};
-    const std::int64_t scale_row =
-        layout == ScaleLayout::linear ? row : grouped_scale_row(layout, row, begin(slot), groups.a_scale_offsets[slot]);
+    if (layout == ScaleLayout::linear) return {slot, expert(slot), row};
+    const std::int64_t scale_row = grouped_scale_row(layout, row, begin(slot), groups.a_scale_offsets[slot]);
     if (slot_of_tile(scale_row / scale_tile(layout).rows) != slot) return {};
     return {slot, expert(slot), scale_row};
   }

@@ -1,0 +1,118 @@
+#ifndef MICROSCALE_REQUANTIZE_HPP
+#define MICROSCALE_REQUANTIZE_HPP
+
+#include <Microscale_Quantize.hpp>
+
+#include <cstdint>
+
+namespace microscale {
+
+namespace Impl {
+
+/// The values of a quantized matrix as a source, each as dequantize_code gives it.
+template <class Format>
+struct DequantizedSource {
+  MatrixHandle<Format> matrix;
+  std::int64_t rows, cols;
+
+  explicit DequantizedSource(const MatrixHandle<Format>& m) : matrix(m), rows(m.rows), cols(m.cols) {}
+
+  bool rows_fastest() const { return false; }
+  KOKKOS_FUNCTION float operator()(std::int64_t r, std::int64_t c) const {
+    float value;
+    load(r, c, 1, &value);
+    return value;
+  }
+  /// Values of columns [begin, begin + count) of row r, decoding each scale once.
+  KOKKOS_FUNCTION void load(std::int64_t r, std::int64_t begin, int count, float* values) const {
+    const float decode = matrix.pair().decode;
+    const std::int64_t end = begin + count;
+    for (std::int64_t c = begin; c < end;) {
+      const std::int64_t b = c / Format::block_size;
+      const float scale = Format::scale::decode(matrix.scale(r, b));
+      const std::int64_t block_end = (b + 1) * Format::block_size;
+      for (; c < end && c < block_end; ++c)
+        values[c - begin] = dequantize_code<Format>(read_code<Format>(matrix.row(r), c), scale, decode);
+    }
+  }
+};
+
+/// Largest finite magnitude of a quantized matrix; one index is one block.
+template <class Format>
+struct DequantizedAmaxKernel {
+  DequantizedSource<Format> source;
+  float* amax;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t r = index / source.matrix.map.cols, b = index % source.matrix.map.cols;
+    float values[Format::block_size];
+    const int count = source.matrix.block_length(b);
+    source.load(r, b * Format::block_size, count, values);
+    float largest = 0.0f;
+    for (int i = 0; i < count; ++i) {
+      const float magnitude = Bits::to_float(Bits::from_float(values[i]) & Bits::magnitude);
+      if (magnitude <= float_max && magnitude > largest) largest = magnitude;
+    }
+    raise_maximum(amax, largest);
+  }
+};
+
+}  // namespace Impl
+
+namespace reference {
+
+/// microscale::requantize by the portable kernels, whatever backends are enabled.
+template <ExecutionSpace Exec, BlockFormat From, class FromSpace, BlockFormat To, class ToSpace>
+void requantize(const Exec& exec, const BlockScaledMatrix<From, FromSpace>& src,
+                const BlockScaledMatrix<To, ToSpace>& dst, const QuantizeOptions& options = {}) {
+  constexpr const char* where = "requantize";
+  static_assert(Impl::can_access<Exec, FromSpace> && Impl::can_access<Exec, ToSpace>,
+                "microscale::requantize: the execution space must be able to access the memory of both matrices");
+  Impl::expects_extents(where, "src", src.rows(), src.cols(), dst.rows(), dst.cols());
+  Impl::expects(!src.has_grouped_scales(), where, "src", "has grouped scales", "a matrix that is not grouped");
+  Impl::expects(!dst.has_grouped_scales(), where, "dst", "has grouped scales", "a matrix that is not grouped");
+  Impl::expects(options.axis == Axis::rows, where, "axis", "is columns", "rows");
+  Impl::expects_options<To>(where, options);
+  const auto from = src.handle();
+  const auto to = dst.handle();
+  const bool empty = to.rows == 0 || to.cols == 0;
+  Impl::expects(empty || (from.data != to.data && from.scales != to.scales), where, "dst", "shares the memory of src",
+                "memory of its own");
+  Impl::expects(from.tensor_scale == nullptr || from.tensor_scale != to.tensor_scale ||
+                    options.tensor_scale.source() == TensorScaleSource::stored,
+                where, "dst", "shares the tensor scale of src", "one of its own, or the option TensorScale::stored()");
+
+  const char* label = "microscale::requantize[reference]";
+  const Impl::DequantizedSource<From> source(from);
+  Impl::quantize_source<To>(label, exec, source, to, Impl::quantize_data(options), [&](float* amax) {
+    Kokkos::parallel_for(label, Impl::IndexRange<Exec>(exec, 0, src.rows() * src.blocks()),
+                         Impl::DequantizedAmaxKernel<From>{source, amax});
+  });
+}
+
+}  // namespace reference
+
+/// Quantizes the values of src again into dst, a matrix of the same extents in any format and scale layout: each value
+/// is what dequantize() to float gives, and what is then done with it is what quantize() does under the options (of a
+/// dynamic tensor scale, for a dst that has one, too). A block of src with a NaN scale makes the blocks of dst that it
+/// touches NaN.
+///
+/// Asynchronous on exec; allocates nothing; safe to call from several threads for distinct dst. src and dst must not
+/// overlap (equal pointers are refused). Throws std::invalid_argument for different extents, grouped scales or options
+/// that do not fit dst, before anything is written.
+template <ExecutionSpace Exec, BlockFormat From, class FromSpace, BlockFormat To, class ToSpace>
+void requantize(const Exec& exec, const BlockScaledMatrix<From, FromSpace>& src,
+                const BlockScaledMatrix<To, ToSpace>& dst, const QuantizeOptions& options = {}) {
+  reference::requantize(exec, src, dst, options);
+}
+
+/// requantize on the default instance of the execution space of dst's memory.
+template <BlockFormat From, class FromSpace, BlockFormat To, class ToSpace>
+void requantize(const BlockScaledMatrix<From, FromSpace>& src, const BlockScaledMatrix<To, ToSpace>& dst,
+                const QuantizeOptions& options = {}) {
+  requantize(typename ToSpace::execution_space{}, src, dst, options);
+}
+
+}  // namespace microscale
+
+#endif
