@@ -49,7 +49,7 @@ endforeach()
 # microscale_add_backend(<name> SOURCES <file>... [OPTIONS <flag>...] [LIBRARIES <target>...] [PRIVATE_TO_TESTS])
 #
 # The library microscale_backend_<name> from sources of its own flags, without Kokkos, that define
-# microscale::backends::<name>::backend(). It sees formats/ and the interface in dispatch/.
+# microscale::backend_<name>::backend(). It sees formats/ and the interface in dispatch/.
 function(microscale_add_backend name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "PRIVATE_TO_TESTS" "" "SOURCES;OPTIONS;LIBRARIES")
   set(target microscale_backend_${name})
@@ -74,12 +74,13 @@ function(microscale_write_backend_list file)
   set(MICROSCALE_BACKEND_ENTRIES "")
   foreach(name IN LISTS ARGN)
     if(MICROSCALE_BACKEND_OFF_${name})
-      string(REGEX REPLACE "([\\\"])" "\\\\\\1" reason "${MICROSCALE_BACKEND_OFF_${name}}")
+      string(REPLACE "\\" "\\\\" reason "${MICROSCALE_BACKEND_OFF_${name}}")
+      string(REPLACE "\"" "\\\"" reason "${reason}")
       string(APPEND MICROSCALE_BACKEND_ENTRIES "      {\"${name}\", nullptr, \"${reason}\"},\n")
     else()
       string(APPEND MICROSCALE_BACKEND_DECLARATIONS
-             "namespace microscale::backends::${name} {\nconst Backend& backend();\n}\n")
-      string(APPEND MICROSCALE_BACKEND_ENTRIES "      {\"${name}\", &microscale::backends::${name}::backend(), \"\"},\n")
+             "namespace microscale::backend_${name} {\nconst Backend& backend();\n}\n")
+      string(APPEND MICROSCALE_BACKEND_ENTRIES "      {\"${name}\", &microscale::backend_${name}::backend(), \"\"},\n")
     endif()
   endforeach()
   configure_file("${PROJECT_SOURCE_DIR}/dispatch/Microscale_BackendList.cpp.in" "${file}")

@@ -15,7 +15,7 @@ namespace microscale {
 namespace Impl {
 
 struct PlanState {
-  ProblemWords problem;
+  Words problem;
   Choice choice;
 };
 
@@ -26,21 +26,14 @@ constexpr std::size_t cache_capacity = 128;
 
 /// What tells two plans of one Context apart.
 struct Key {
-  ProblemWords words;
+  Words words;
   std::string backend;
 
   bool operator==(const Key&) const = default;
 };
 
 struct KeyHash {
-  std::size_t operator()(const Key& key) const {
-    std::uint64_t h = std::hash<std::string>{}(key.backend);
-    for (const std::uint64_t w : key.words) {
-      h = (h ^ w) * 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio
-      h ^= h >> 32;
-    }
-    return static_cast<std::size_t>(h);
-  }
+  std::size_t operator()(const Key& key) const { return hash(key.words) ^ std::hash<std::string>{}(key.backend); }
 };
 
 Key make_key(const Problem& problem, const ChoiceOptions& options) {

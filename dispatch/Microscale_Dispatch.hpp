@@ -53,10 +53,10 @@ struct Candidate {
 };
 
 enum class ConfigSource : std::uint8_t {
-  none,      ///< the reference, which has no tiles
-  backend,   ///< its tables or rules
+  none,     ///< the reference, which has no tiles
+  backend,  ///< its tables or rules
   caller,   ///< ChoiceOptions::config
-  ignored    ///< there was an override, and the reference runs
+  ignored   ///< there was an override, and the reference runs
 };
 
 /// What was decided for a problem, and why.

@@ -108,16 +108,31 @@ template <class Sink>
 struct Reader {
   Sink sink;
 
-  template <class T>
-  static std::uint64_t word(const T& x) {
-    if constexpr (std::is_same_v<T, float>)
-      return std::bit_cast<std::uint32_t>(x);
-    else
-      return static_cast<std::uint64_t>(x);
-  }
+  /// Small values share a word.
   template <class... T>
   void values(const T&... x) {
-    (sink.value(word(x)), ...);
+    std::uint64_t word = 0;
+    int used = 0;
+    const auto add = [&](std::uint64_t bits, int width) {
+      if (used + width > 64) {
+        sink.value(word);
+        word = 0;
+        used = 0;
+      }
+      word |= bits << used;
+      used += width;
+    };
+    (add(to_bits(x), 8 * static_cast<int>(sizeof(T))), ...);
+    sink.value(word);
+  }
+  template <class T>
+  static std::uint64_t to_bits(const T& x) {
+    if constexpr (std::is_same_v<T, float>)
+      return std::bit_cast<std::uint32_t>(x);
+    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return static_cast<std::make_unsigned_t<T>>(x);
+    else
+      return static_cast<std::uint64_t>(x);
   }
   template <class... T>
   void pointers(T*... p) {
@@ -132,14 +147,14 @@ struct Reader {
 };
 
 struct Appender {
-  ProblemWords& words;
+  Words& words;
   void value(std::uint64_t w) { words.push_back(w); }
   void alignment(std::uint64_t w) { words.push_back(w); }
 };
 
 /// Compares, in the order of the walk, with the words of another problem.
 struct Comparer {
-  const ProblemWords& expected;
+  const Words& expected;
   bool& equal;
   std::size_t next = 0;
 
@@ -152,24 +167,32 @@ struct Comparer {
 
 }  // namespace
 
+bool operator==(const Words& a, const Words& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+std::size_t hash(const Words& words) {
+  constexpr std::uint64_t golden = 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio
+  std::uint64_t h[4] = {1, 2, 3, 4};                     // four chains, for the sake of speed
+  for (std::size_t i = 0; i < words.size(); ++i) h[i % 4] = (std::rotl(h[i % 4], 29) ^ words[i]) * golden;
+  return static_cast<std::size_t>(((h[0] ^ std::rotl(h[1], 16)) * golden) ^ ((h[2] ^ std::rotl(h[3], 16)) * golden));
+}
+
 Problem planned(const Problem& problem) {
   Problem result = problem;
   Walk<Planner>{}(result);
   return result;
 }
 
-void append_words(ProblemWords& words, const Problem& problem) {
+void append_words(Words& words, const Problem& problem) {
   Problem copy = problem;
-  words.reserve(words.size() + 160);
   Walk<Reader<Appender>>{{{words}}}(copy);
 }
 
-void append_words(ProblemWords& words, const Config& config) {
+void append_words(Words& words, const Config& config) {
   Config copy = config;
   Walk<Reader<Appender>>{{{words}}}(copy);
 }
 
-bool covers(const ProblemWords& plan, const Problem& problem) {
+bool covers(const Words& plan, const Problem& problem) {
   bool equal = true;
   Problem copy = problem;
   Walk<Reader<Comparer>>{{{plan, equal}}}(copy);

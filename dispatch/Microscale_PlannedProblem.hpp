@@ -3,8 +3,9 @@
 
 #include <Microscale_Interface.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace microscale::Impl {
 
@@ -13,14 +14,31 @@ namespace microscale::Impl {
 /// given tensor scale becomes 1.
 Problem planned(const Problem& problem);
 
-/// Everything that is in a planned problem, one word a member. Equal words, equal plans.
-using ProblemWords = std::vector<std::uint64_t>;
-void append_words(ProblemWords& words, const Problem& problem);
-void append_words(ProblemWords& words, const Config& config);
+/// A short list of words in place: one is made at every call. Never grows beyond `capacity`.
+class Words {
+ public:
+  static constexpr std::size_t capacity = 128;
+
+  void push_back(std::uint64_t word) { m_words[m_size++] = word; }
+  std::size_t size() const { return m_size; }
+  std::uint64_t operator[](std::size_t i) const { return m_words[i]; }
+  const std::uint64_t* begin() const { return m_words.data(); }
+  const std::uint64_t* end() const { return m_words.data() + m_size; }
+
+ private:
+  std::array<std::uint64_t, capacity> m_words;  // the first m_size are set
+  std::size_t m_size = 0;
+};
+bool operator==(const Words& a, const Words& b);
+std::size_t hash(const Words& words);
+
+/// Appends everything that is in a planned problem, or in a configuration. Equal words, equal plans.
+void append_words(Words& words, const Problem& problem);
+void append_words(Words& words, const Config& config);
 
 /// Whether a plan made for the problem of these words holds for `problem` (planned): all is equal, but for pointers,
 /// which may be aligned better.
-bool covers(const ProblemWords& plan, const Problem& problem);
+bool covers(const Words& plan, const Problem& problem);
 
 }  // namespace microscale::Impl
 
