@@ -35,8 +35,7 @@ template <ExecutionSpace Exec, class A, class B, class C, class E = Epilogue<>>
 void matmul(const Exec& exec, const A& a, const B& b, const C& c, const E& epilogue = {},
             const MatmulOptions& options = {}) {
   const Problem problem = matmul_problem(exec, a, b, c, epilogue, options);
-  Impl::expects(!problem.b.original_dropped, "reference::matmul", "b", "has only a prepared form",
-                "one that keeps its original");
+  Impl::expects_original("reference::matmul", b);
   Impl::run_matmul("microscale::matmul[reference]", exec,
                    Impl::matmul_kernel<false>(a, Impl::original(b), c, 1, epilogue, problem.quantize));
 }
@@ -66,11 +65,10 @@ template <ExecutionSpace Exec, class A, class B, class C, class E = Epilogue<>>
 void matmul(const Exec& exec, const A& a, const B& b, const C& c, const E& epilogue = {},
             const MatmulOptions& options = {}) {
   const Problem problem = matmul_problem(exec, a, b, c, epilogue, options);
-  if (Impl::run_by_backend(exec, problem, options)) {
-    Impl::run_functor_pass<false>(exec, "matmul", c, epilogue);
-    return;
-  }
-  reference::matmul(exec, a, b, c, epilogue, options);
+  if (Impl::run_by_backend(exec, problem, options))
+    Impl::run_functor_pass<false>("microscale::matmul[functor]", exec, c, epilogue);
+  else
+    reference::matmul(exec, a, b, c, epilogue, options);
 }
 
 /// matmul on the default instance of the execution space of c's memory.

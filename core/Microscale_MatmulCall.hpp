@@ -2,9 +2,9 @@
 #define MICROSCALE_MATMULCALL_HPP
 
 #include <Microscale_MatmulOptions.hpp>
-#include <Microscale_Names.hpp>
 #include <Microscale_Prepare.hpp>
 #include <Microscale_Reference_Matmul.hpp>
+#include <Microscale_RunBackend.hpp>
 
 #include <cstdint>
 #include <string>
@@ -116,11 +116,7 @@ void check_output(const char* where, const MatmulOptions& options) {
 template <class Exec, class A, class B, class C, class E>
 Problem matmul_problem(const Exec& exec, Operation operation, const A& a, const B& b, const C& c, const E& epilogue,
                        const MatmulOptions& options) {
-  Problem problem;
-  problem.operation = operation;
-  problem.execution = execution_kind<Exec>();
-  problem.device = device_of(exec);
-  problem.concurrency = exec.concurrency();
+  Problem problem = problem_on(exec, operation);
   problem.a = operand(a);
   problem.b = operand(b);
   problem.c = operand(c);
@@ -137,15 +133,9 @@ Problem matmul_problem(const Exec& exec, Operation operation, const A& a, const 
 /// Runs the problem by the backend that the plan chooses; false if that is the reference.
 template <class Exec>
 bool run_by_backend(const Exec& exec, const Problem& problem, const MatmulOptions& options) {
-  Context& context = options.context != nullptr ? *options.context : default_context();
-  const Plan plan = context.plan(problem, {.backend = options.backend, .config = options.config});
-  if (plan.backend() == nullptr) return false;
-  const std::string label =
-      std::string("microscale::") + to_string(problem.operation) + "[" + plan.backend()->name() + "]";
-  const Kokkos::Profiling::ScopedRegion region(label);
-  const NativeInstance<Exec> instance(exec, label);
-  plan.run(problem, options.workspace.data, options.workspace.bytes, instance.native());
-  return true;
+  return run_by_backend(exec, problem,
+                        DispatchOptions{options.backend, options.context, options.config, options.workspace.data,
+                                        options.workspace.bytes});
 }
 
 // Arguments as kernels take them.
@@ -192,17 +182,23 @@ auto matmul_kernel(const A& a, const B& b, const C& c, std::int64_t batch, const
                       Batched>{ka, kb, kc, batch, epilogue.data(), epilogue.functor(), quantize};
 }
 
+/// Throws if the reference could not read b.
+template <class M>
+void expects_original(const char* where, const M& b) {
+  if constexpr (is_prepared_v<M>)
+    expects(b.has_original(), where, "b", "has only a prepared form", "one that keeps its original");
+}
+
 /// The functor of an epilogue after a backend has written C. (No backend is chosen for one with a quantized C.)
 template <bool Batched, class Exec, class C, class E>
-void run_functor_pass(const Exec& exec, const char* operation, const C& c, const E& epilogue) {
+void run_functor_pass(const std::string& label, const Exec& exec, const C& c, const E& epilogue) {
   if constexpr (E::has_functor && Kokkos::is_view_v<C>) {
     const auto batch = operand_batch(c);
     std::int64_t matrices = 1;
     if constexpr (Batched) matrices = static_cast<std::int64_t>(c.extent(0));
     using Matrix = std::remove_const_t<decltype(batch.first)>;
     using Functor = std::remove_cvref_t<decltype(epilogue.functor())>;
-    Kokkos::parallel_for(std::string("microscale::") + operation + "[functor]",
-                         IndexRange<Exec>(exec, 0, matrices * batch.first.rows * batch.first.cols),
+    Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, matrices * batch.first.rows * batch.first.cols),
                          FunctorPass<Matrix, Functor, Batched>{batch, epilogue.functor()});
   }
 }

@@ -1,10 +1,8 @@
 #ifndef MICROSCALE_PREPARE_HPP
 #define MICROSCALE_PREPARE_HPP
 
-#include <Kokkos_Profiling_ScopedRegion.hpp>
-#include <Microscale_Dispatch.hpp>
-#include <Microscale_Native.hpp>
 #include <Microscale_Operand.hpp>
+#include <Microscale_RunBackend.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -107,11 +105,7 @@ Prepared<Matrix> prepare(const Exec& exec, const Matrix& b, const PrepareOptions
   if constexpr (!batched)
     Impl::expects(!b.has_grouped_scales(), "prepare", "b", "has grouped scales", "a matrix that is not grouped");
 
-  Problem problem;
-  problem.operation = batched ? Operation::grouped_matmul : Operation::matmul;
-  problem.execution = Impl::execution_kind<Exec>();
-  problem.device = Impl::device_of(exec);
-  problem.concurrency = exec.concurrency();
+  Problem problem = Impl::problem_on(exec, batched ? Operation::grouped_matmul : Operation::matmul);
   problem.m = options.typical_m;
   problem.n = b.rows();
   problem.k = b.cols();

@@ -140,7 +140,7 @@ class ProductTile {
   template <class F>
   static void decode_codes(const MatrixHandle<F>& m, std::int64_t row, std::int64_t k, int length, float* out,
                            int stride) {
-    std::uint8_t codes[F::block_size];
+    std::uint8_t codes[F::block_size] = {};
     unpack_codes<F>(m.row(row) + packed_bytes<F>(k), length, codes);  // blocks start at whole bytes
     for (int i = 0; i < length; ++i) out[i * stride] = element_values<typename F::element>[codes[i]];
   }
