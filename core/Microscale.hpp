@@ -4,13 +4,19 @@
 // Block-scaled FP4, FP6 and FP8 for Kokkos applications. README.md has an example, docs/ the rules.
 
 #include <Microscale_BatchedBlockScaledMatrix.hpp>
+#include <Microscale_BatchedMatmul.hpp>
 #include <Microscale_Block.hpp>
 #include <Microscale_BlockScaledMatrix.hpp>
 #include <Microscale_Dequantize.hpp>
+#include <Microscale_Epilogue.hpp>
+#include <Microscale_GroupedMatmul.hpp>
 #include <Microscale_Groups.hpp>
 #include <Microscale_Half.hpp>
 #include <Microscale_Interleave.hpp>
+#include <Microscale_Matmul.hpp>
+#include <Microscale_MatmulOptions.hpp>
 #include <Microscale_MatrixCopy.hpp>
+#include <Microscale_Prepare.hpp>
 #include <Microscale_Quantize.hpp>
 #include <Microscale_ScaleLayout.hpp>
 #include <Microscale_ScaleMatrix.hpp>

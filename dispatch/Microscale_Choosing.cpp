@@ -40,6 +40,10 @@ Candidate ask(const KnownBackend& known, const Problem& problem, bool preparing)
     candidate.reason = std::move(why);
     return candidate;
   }
+  if (problem.user_functor && problem.c.format.block_size > 0) {  // no pass over C can follow
+    candidate.reason = "only the reference calls a functor before it quantizes";
+    return candidate;
+  }
   if (const Support support = backend.supports(problem); !support.supported) {
     candidate.reason = support.reason;
     return candidate;
