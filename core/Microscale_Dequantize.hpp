@@ -5,22 +5,30 @@
 
 namespace microscale {
 
+namespace Impl {
+
+/// Checks all arguments of dequantize; returns the destination as kernels see it.
+template <class Exec, BlockFormat Format, class Space, class Dst>
+auto checked_dequantize_destination(const BlockScaledMatrix<Format, Space>& src, const Dst& dst) {
+  check_conversion_types<Exec, Dst, BlockScaledMatrix<Format, Space>>();
+  static_assert(Dst::rank() == 1 || Dst::rank() == 2, "microscale::dequantize: dst must be a View of rank 1 or 2");
+  static_assert(!std::is_const_v<typename Dst::value_type>, "microscale::dequantize: dst must not be const");
+  const auto destination = strided(dst);
+  expects_extents("dequantize", "dst", destination.rows, destination.cols, src.rows(), src.cols());
+  expects(!src.has_grouped_scales(), "dequantize", "src", "has grouped scales", "a matrix that is not grouped");
+  return destination;
+}
+
+}  // namespace Impl
+
 namespace reference {
 
 /// microscale::dequantize by the portable kernels, whatever backends are enabled.
 template <ExecutionSpace Exec, BlockFormat Format, class Space, class Dst>
 void dequantize(const Exec& exec, const BlockScaledMatrix<Format, Space>& src, const Dst& dst) {
-  Impl::check_conversion_types<Exec, Dst, BlockScaledMatrix<Format, Space>>();
-  if constexpr (RealView<Dst>) {
-    static_assert(Dst::rank() == 1 || Dst::rank() == 2, "microscale::dequantize: dst must be a View of rank 1 or 2");
-    static_assert(!std::is_const_v<typename Dst::value_type>, "microscale::dequantize: dst must not be const");
-    const auto destination = Impl::strided(dst);
-    Impl::expects_extents("dequantize", "dst", destination.rows, destination.cols, src.rows(), src.cols());
-    Impl::expects(!src.has_grouped_scales(), "dequantize", "src", "has grouped scales", "a matrix that is not grouped");
-    const Impl::DequantizeKernel kernel(src.handle(), destination);
-    Kokkos::parallel_for("microscale::dequantize[reference]",
-                         Impl::IndexRange<Exec>(exec, 0, src.rows() * src.blocks()), kernel);
-  }
+  const auto destination = Impl::checked_dequantize_destination<Exec>(src, dst);
+  Kokkos::parallel_for("microscale::dequantize[reference]", Impl::IndexRange<Exec>(exec, 0, src.rows() * src.blocks()),
+                       Impl::DequantizeKernel(src.handle(), destination));
 }
 
 }  // namespace reference
@@ -32,8 +40,15 @@ void dequantize(const Exec& exec, const BlockScaledMatrix<Format, Space>& src, c
 /// Asynchronous on exec; allocates nothing; safe to call from several threads for distinct dst. Throws
 /// std::invalid_argument if the extents differ, before anything is written.
 template <ExecutionSpace Exec, BlockFormat Format, class Space, class Dst>
-void dequantize(const Exec& exec, const BlockScaledMatrix<Format, Space>& src, const Dst& dst) {
-  reference::dequantize(exec, src, dst);
+void dequantize(const Exec& exec, const BlockScaledMatrix<Format, Space>& src, const Dst& dst,
+                const DispatchOptions& options = {}) {
+  const auto destination = Impl::checked_dequantize_destination<Exec>(src, dst);
+  Problem problem = Impl::problem_on(exec, Operation::dequantize);
+  problem.m = src.rows();
+  problem.k = src.cols();
+  problem.a = Impl::operand(src);
+  problem.c = Impl::operand(destination);
+  if (!Impl::run_by_backend(exec, problem, options)) reference::dequantize(exec, src, dst);
 }
 
 /// dequantize on the default instance of dst's execution space.

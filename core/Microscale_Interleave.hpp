@@ -2,6 +2,7 @@
 #define MICROSCALE_INTERLEAVE_HPP
 
 #include <Microscale_Reference_Quantize.hpp>
+#include <Microscale_RunBackend.hpp>
 #include <Microscale_ScaleMatrix.hpp>
 
 namespace microscale {
@@ -37,14 +38,35 @@ struct InterleaveKernel {
 
 }  // namespace Impl
 
+namespace Impl {
+
+template <class Exec, class FromSpace, class ToSpace>
+void check_interleave(const ScaleMatrix<FromSpace>& from, const ScaleMatrix<ToSpace>& to) {
+  static_assert(can_access<Exec, FromSpace> && can_access<Exec, ToSpace>,
+                "microscale::interleave_scales: the execution space must be able to access both scale matrices");
+  expects_extents("interleave_scales", "to", to.rows(), to.blocks(), from.rows(), from.blocks());
+}
+
+/// Scales alone as an operand: cols counts block columns, there is no data.
+template <class Space>
+Operand operand(const ScaleMatrix<Space>& m) {
+  Operand result;
+  result.rows = m.rows();
+  result.cols = m.blocks();
+  result.scales = m.view().data();
+  result.scale_layout = m.layout();
+  result.scale_pitch = static_cast<std::int64_t>(m.view().stride(0));
+  return result;
+}
+
+}  // namespace Impl
+
 namespace reference {
 
 /// microscale::interleave_scales by the portable kernel, whatever backends are enabled.
 template <ExecutionSpace Exec, class FromSpace, class ToSpace>
 void interleave_scales(const Exec& exec, const ScaleMatrix<FromSpace>& from, const ScaleMatrix<ToSpace>& to) {
-  static_assert(Impl::can_access<Exec, FromSpace> && Impl::can_access<Exec, ToSpace>,
-                "microscale::interleave_scales: the execution space must be able to access both scale matrices");
-  Impl::expects_extents("interleave_scales", "to", to.rows(), to.blocks(), from.rows(), from.blocks());
+  Impl::check_interleave<Exec>(from, to);
   const Impl::InterleaveKernel kernel{from.view().data(), static_cast<std::int64_t>(from.view().stride(0)), from.map(),
                                       to.view().data(),   static_cast<std::int64_t>(to.view().stride(0)),   to.map()};
   Kokkos::parallel_for("microscale::interleave_scales[reference]",
@@ -57,8 +79,15 @@ void interleave_scales(const Exec& exec, const ScaleMatrix<FromSpace>& from, con
 /// do not overlap. Asynchronous on exec; allocates nothing; safe to call from several threads for distinct `to`. Throws
 /// std::invalid_argument if the extents differ.
 template <ExecutionSpace Exec, class FromSpace, class ToSpace>
-void interleave_scales(const Exec& exec, const ScaleMatrix<FromSpace>& from, const ScaleMatrix<ToSpace>& to) {
-  reference::interleave_scales(exec, from, to);
+void interleave_scales(const Exec& exec, const ScaleMatrix<FromSpace>& from, const ScaleMatrix<ToSpace>& to,
+                       const DispatchOptions& options = {}) {
+  Impl::check_interleave<Exec>(from, to);
+  Problem problem = Impl::problem_on(exec, Operation::interleave_scales);
+  problem.m = from.rows();
+  problem.k = from.blocks();
+  problem.a = Impl::operand(from);
+  problem.c = Impl::operand(to);
+  if (!Impl::run_by_backend(exec, problem, options)) reference::interleave_scales(exec, from, to);
 }
 
 /// interleave_scales on the default instance of the destination's space.

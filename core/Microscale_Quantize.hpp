@@ -2,6 +2,7 @@
 #define MICROSCALE_QUANTIZE_HPP
 
 #include <Microscale_BatchedBlockScaledMatrix.hpp>
+#include <Microscale_Operand.hpp>
 #include <Microscale_Reference_Quantize.hpp>
 #include <Microscale_TensorScale.hpp>
 
@@ -37,6 +38,17 @@ auto source_of(const View& view, Axis axis) {
   return axis == Axis::rows ? matrix : matrix.transposed();
 }
 
+/// Checks all arguments of quantize; returns the source as kernels see it.
+template <class Exec, class Src, BlockFormat Format, class Space>
+auto checked_quantize_source(const Src& src, const BlockScaledMatrix<Format, Space>& dst,
+                             const QuantizeOptions& options) {
+  check_conversion_types<Exec, Src, BlockScaledMatrix<Format, Space>>();
+  static_assert(Src::rank() == 1 || Src::rank() == 2, "microscale::quantize: src must be a View of rank 1 or 2");
+  const auto source = source_of(src, options.axis);
+  check_quantize<Format>("quantize", source, dst.rows(), dst.cols(), dst.has_grouped_scales(), options);
+  return source;
+}
+
 }  // namespace Impl
 
 namespace reference {
@@ -45,14 +57,9 @@ namespace reference {
 template <ExecutionSpace Exec, class Src, BlockFormat Format, class Space>
 void quantize(const Exec& exec, const Src& src, const BlockScaledMatrix<Format, Space>& dst,
               const QuantizeOptions& options = {}) {
-  Impl::check_conversion_types<Exec, Src, BlockScaledMatrix<Format, Space>>();
-  if constexpr (RealView<Src>) {
-    static_assert(Src::rank() == 1 || Src::rank() == 2, "microscale::quantize: src must be a View of rank 1 or 2");
-    const auto source = Impl::source_of(src, options.axis);
-    Impl::check_quantize<Format>("quantize", source, dst.rows(), dst.cols(), dst.has_grouped_scales(), options);
-    Impl::quantize_source<Format>("microscale::quantize[reference]", exec, Impl::ViewSource(source), dst.handle(),
-                                  Impl::quantize_data(options));
-  }
+  const auto source = Impl::checked_quantize_source<Exec>(src, dst, options);
+  Impl::quantize_source<Format>("microscale::quantize[reference]", exec, Impl::ViewSource(source), dst.handle(),
+                                Impl::quantize_data(options));
 }
 
 }  // namespace reference
@@ -69,7 +76,14 @@ void quantize(const Exec& exec, const Src& src, const BlockScaledMatrix<Format, 
 template <ExecutionSpace Exec, class Src, BlockFormat Format, class Space>
 void quantize(const Exec& exec, const Src& src, const BlockScaledMatrix<Format, Space>& dst,
               const QuantizeOptions& options = {}) {
-  reference::quantize(exec, src, dst, options);
+  const auto source = Impl::checked_quantize_source<Exec>(src, dst, options);
+  Problem problem = Impl::problem_on(exec, Operation::quantize);
+  problem.m = source.rows;
+  problem.k = source.cols;
+  problem.a = Impl::operand(source);
+  problem.c = Impl::operand(dst);
+  problem.quantize = Impl::quantize_data(options);
+  if (!Impl::run_by_backend(exec, problem, options.dispatch)) reference::quantize(exec, src, dst, options);
 }
 
 /// quantize on the default instance of src's execution space.

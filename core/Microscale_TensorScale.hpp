@@ -1,10 +1,12 @@
 #ifndef MICROSCALE_TENSORSCALE_HPP
 #define MICROSCALE_TENSORSCALE_HPP
 
-#include <concepts>
 #include <Microscale_Concepts.hpp>
 #include <Microscale_Error.hpp>
 #include <Microscale_Interface.hpp>
+#include <Microscale_RunBackend.hpp>
+
+#include <concepts>
 #include <string>
 
 namespace microscale {
@@ -89,6 +91,7 @@ struct QuantizeOptions {
   ScaleRule scale_rule = ScaleRule::rceil;  ///< E8M0 formats; any other value than the default throws for NVFP4
   NonFinite non_finite = NonFinite::strict;
   Axis axis = Axis::rows;
+  DispatchOptions dispatch{};
 };
 
 namespace Impl {
