@@ -127,6 +127,47 @@ def nvfp4():
             write("decode", s, reference.tensor_scale_decode(s), [blocks[r.below(len(blocks))] for _ in range(24)])
         for g in (F32(1), F32(448), F32(672), F32(0.013), F32(2.0**-100), F32(2.0**120)):
             write("encode", g, reference.tensor_scale_encode(g), [blocks[r.below(len(blocks))] for _ in range(24)])
+        # Blocks whose bytes tell the contract's order of operations from others that are equal in exact arithmetic.
+        def others(amax, x, enc, dec):
+            """(byte, code of x) under the contract's order, then under the orders that are found elsewhere."""
+            six, sixth, one = F32(6), F32(1) / F32(6), F32(1)
+            code = lambda y: reference.encode(reference.E2M1, reference.f32_value(y))
+            byte_of = lambda y: reference.encode(reference.E4M3, reference.f32_value(y))
+            byte = byte_of(amax * (enc * sixth))
+            scale = F32(float(reference.decode(reference.E4M3, byte)))
+            if scale == 0:
+                return [(0, 0)]
+            return [(byte, code(x * (one / (scale * dec)))),
+                    (byte_of((amax * sixth) * enc), code(x * (one / (scale * dec)))),
+                    (byte_of((amax * enc) * sixth), code(x * (one / (scale * dec)))),
+                    (byte_of((amax * enc) / six), code(x * (one / (scale * dec)))),
+                    (byte_of(amax / (six * dec)), code(x * (one / (scale * dec)))),
+                    (byte, code(x * (enc / scale))),
+                    (byte, code(x * (one / dec / scale))),
+                    (byte, code((x / dec) / scale)),
+                    (byte, code(x / (scale * dec)))]
+
+        missing = {order: 3 for order in range(1, 9)}
+        while any(missing.values()):
+            t = abs(r.value(3, 6))
+            enc, dec = pair = reference.tensor_scale_dynamic(t)
+            # An amax near a tie between block bytes, and a value near a tie between codes.
+            byte = 1 + r.below(125)
+            low, high = (F32(float(reference.decode(reference.E4M3, b))) for b in (byte, byte + 1))
+            amax = (low + high) / F32(2) * F32(6) * dec
+            for _ in range(r.below(3)):
+                amax = np.nextafter(amax, F32(0))
+            if amax > t:
+                continue
+            scale = F32(float(reference.decode(reference.E4M3, reference.nvfp4_block([amax], enc, dec)[0])))
+            x = F32((0.25, 0.75, 1.25, 1.75, 2.5, 3.5)[r.below(6)]) * scale * dec
+            results = others(amax, x, enc, dec)
+            telling = [order for order in range(1, len(results)) if results[order] != results[0] and missing[order]]
+            if not telling:
+                continue
+            for order in telling:
+                missing[order] -= 1
+            write("dynamic", t, pair, [np.array([x, -amax] + [r.value(0, 8) * amax for _ in range(14)], dtype=F32).clip(-amax, amax)])
         # Blocks of a tensor with an ordinary amax: ties of the block scale and of the elements.
         for t in (F32(2688), F32(6), F32(1), F32(0.7), F32(11.9)):
             chosen = [np.array([r.value(int(np.ceil(np.log2(t))), 10) for _ in range(16)], dtype=F32) for _ in range(24)]
