@@ -262,6 +262,19 @@ TEST(Choice, APreparedOperandWithoutItsOriginalBelongsToItsBackend) {
   EXPECT_THROW(without.plan(p), std::runtime_error);
 }
 
+TEST(Choice, NoBackendQuantizesBeforeAUsersFunctor) {
+  const FakeBackend one("one");
+  Context context;
+  context.add_backend(one);
+  Problem p = matmul_problem(large, large, large);
+  p.c.format = format_id<MXFP4>;
+  EXPECT_EQ(context.plan(p).backend(), &one);
+  p.user_functor = true;
+  EXPECT_EQ(context.plan(p).backend(), nullptr);
+  EXPECT_TRUE(contains(message_of<std::runtime_error>([&] { context.plan(p, {.backend = "one"}); }),
+                       "only the reference calls a functor before it quantizes"));
+}
+
 TEST(Choice, BackendsAreAskedAboutNoData) {
   FakeBackend one("one");
   Problem seen;
