@@ -9,7 +9,9 @@
 #include <Microscale_BlockScaledMatrix.hpp>
 #include <Microscale_Dequantize.hpp>
 #include <Microscale_Epilogue.hpp>
+#include <Microscale_ExpertRouting.hpp>
 #include <Microscale_GroupedMatmul.hpp>
+#include <Microscale_GroupedQuantize.hpp>
 #include <Microscale_Groups.hpp>
 #include <Microscale_Half.hpp>
 #include <Microscale_Interleave.hpp>
@@ -18,10 +20,12 @@
 #include <Microscale_MatrixCopy.hpp>
 #include <Microscale_Prepare.hpp>
 #include <Microscale_Quantize.hpp>
+#include <Microscale_Requantize.hpp>
 #include <Microscale_ScaleLayout.hpp>
 #include <Microscale_ScaleMatrix.hpp>
 #include <Microscale_TeamBlock.hpp>
 #include <Microscale_TensorScale.hpp>
+#include <Microscale_Validate.hpp>
 #include <Microscale_WeightLayout.hpp>
 
 #endif
