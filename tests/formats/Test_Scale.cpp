@@ -26,7 +26,6 @@ namespace {
 constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr ScaleRule rules[] = {ScaleRule::floor, ScaleRule::rceil, ScaleRule::ceil, ScaleRule::even};
-constexpr const char* rule_names[] = {"floor", "rceil", "ceil", "even"};
 
 float before(float x) { return std::nextafter(x, 0.0f); }
 float after(float x) { return std::nextafter(x, inf); }
