@@ -249,7 +249,9 @@ void write_report(const std::filesystem::path& path, const std::vector<ModelResu
   html += "<h1>Handwritten digits in block-scaled formats</h1>\n";
   html += text(
       "<p>Two trained classifiers, run on %zu held-out images with their weights, and then their activations too, in "
-      "each of Microscale's formats. Kokkos %s, execution space %s, concurrency %d.</p>\n",
+      "each of Microscale's formats. Times are the best pass over all images on Kokkos %s (%s, concurrency %d); float "
+      "and "
+      "bf16 are plain loops, to compare results with and not speed.</p>\n",
       models.empty() ? std::size_t{0} : models.front().images, environment.kokkos_version.c_str(),
       environment.execution_space.c_str(), environment.concurrency);
   html += legend;

@@ -1,7 +1,8 @@
 // digits [--data DIR] [--report FILE.html] [--small]
 //
 // Classifies held-out handwritten digits with two trained models, in float, in bf16 and in every block format, and says
-// what each format costs in accuracy and saves in bytes. --small times one pass instead of many.
+// what each format costs in accuracy and saves in bytes. --small times one pass instead of many. Fails unless the
+// results are those that train.py (float) and expect.py (block formats) computed without Microscale.
 
 #include <Digits_BlockScaled.hpp>
 #include <Digits_Models.hpp>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
@@ -102,12 +104,37 @@ void check_float_run(const std::string& key, const Task& task, const Logits& log
   const Logits expected =
       Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), load<Matrix<float>>(task.test, key + ".logits"));
   const std::string recorded = task.test.metadata().at(key + ".correct");
-  std::printf("\n%s in float: %zu digits right, %s when it was trained; logits agree to %.0f dB\n", key.c_str(),
-              correct, recorded.c_str(), sqnr_db(expected, logits));
+  std::printf("%s in float: %zu digits right, %s when it was trained; logits agree to %.0f dB\n", key.c_str(), correct,
+              recorded.c_str(), sqnr_db(expected, logits));
   // Sums of at most 256 float products: relative errors stay far below 256 * 2^-24, which is -96 dB.
   if (std::to_string(correct) != recorded || sqnr_db(expected, logits) < 96) {
     throw std::runtime_error("the float run of " + key + " does not give the recorded result");
   }
+}
+
+/// Throws unless every block format gives what data/expected.txt says: the SQNR to 0.1 dB, the digits to one (a digit
+/// on the border of two classes may go either way with the order of a sum). Returns how many runs were compared.
+int check_block_formats(const std::string& key, const Task& task, const std::vector<Result>& results) {
+  const auto path = task.data / "expected.txt";
+  std::ifstream file(path);
+  int compared = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string model, weights, activations, correct, sqnr;
+    for (std::string* field : {&model, &weights, &activations, &correct, &sqnr}) std::getline(fields, *field, '\t');
+    for (const Result& r : results) {
+      if (model != key || weights != r.precision || activations != r.activations) continue;
+      ++compared;
+      if (std::abs(std::stod(correct) - static_cast<double>(r.correct)) > 1 ||
+          !(std::abs(std::stod(sqnr) - r.sqnr_db) < 0.1)) {
+        throw std::runtime_error(key + " in " + weights + " with activations in " + activations + " gives " +
+                                 std::to_string(r.correct) + " digits and " + std::to_string(r.sqnr_db) +
+                                 " dB; expected " + correct + " and " + sqnr);
+      }
+    }
+  }
+  if (compared == 0) throw std::runtime_error("nothing to compare with in " + path.string());
+  return compared;
 }
 
 template <template <class> class Model>
@@ -129,13 +156,16 @@ ModelResults run_all(const Task& task, const std::string& key, const char* name,
     add.template operator()<Quantized<Format>>(format, format, false);
     add.template operator()<WeightOnly<Format>>(format, "bf16", true);
   });
+  std::printf("%s in block formats: %d results as expected\n", key.c_str(),
+              check_block_formats(key, task, model.results));
   return model;
 }
 
 /// One held-out digit, and what each format keeps of it.
 std::vector<Picture> make_pictures(const Task& task) {
   const auto images = load<Matrix<float>>(task.test, "images");
-  const auto digit = Kokkos::subview(images, 3, Kokkos::ALL);
+  const auto three = std::find(task.labels.data(), task.labels.data() + task.labels.size(), 3) - task.labels.data();
+  const auto digit = Kokkos::subview(images, three, Kokkos::ALL);
   std::vector<Picture> pictures;
   const auto add = [&](const char* name, const auto& pixels) {
     const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), pixels);
