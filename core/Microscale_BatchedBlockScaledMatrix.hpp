@@ -1,15 +1,16 @@
 #ifndef MICROSCALE_BATCHEDBLOCKSCALEDMATRIX_HPP
 #define MICROSCALE_BATCHEDBLOCKSCALEDMATRIX_HPP
 
-#include <cstdint>
 #include <Microscale_BlockScaledMatrix.hpp>
+
+#include <cstdint>
 #include <string>
 
 namespace microscale {
 
 /// `batch` equal matrices in one allocation, each with its own tensor scale: the weights of all experts. In tiled scale
 /// layouts every matrix is padded on its own (the 6-D form of tcgen). Copies share the memory.
-template <BlockFormat Format, class MemorySpace>
+template <class Format, class MemorySpace>
 class BatchedBlockScaledMatrix {
  public:
   using format = Format;

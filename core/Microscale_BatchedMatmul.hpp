@@ -11,7 +11,7 @@ template <ExecutionSpace Exec, class A, class B, class C, class E = Epilogue<>>
 Problem batched_matmul_problem(const Exec& exec, const A& a, const B& b, const C& c, const E& epilogue = {},
                                const MatmulOptions& options = {}) {
   constexpr const char* where = "batched_matmul";
-  Impl::check_matmul_types<Exec, A, B, C, E>();
+  static_assert(Impl::check_matmul_types<Exec, A, B, C, E>());
   static_assert(
       Impl::is_batch_or_view<A, 3>,
       "microscale::batched_matmul: a must be a BatchedBlockScaledMatrix or a Kokkos::View of rank 3 of float, "

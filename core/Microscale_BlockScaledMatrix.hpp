@@ -12,7 +12,7 @@
 
 namespace microscale {
 
-template <BlockFormat Format, class MemorySpace>
+template <class Format, class MemorySpace>
 class BatchedBlockScaledMatrix;
 
 /// A quantized matrix: packed codes, block scales in a layout, and (for formats that have one) the tensor-scale pair.
@@ -20,8 +20,12 @@ class BatchedBlockScaledMatrix;
 /// rows() x cols() counts elements; blocks run along a row. Copies share the memory, as Views do. Constructors allocate
 /// and fill with zeros on the default instance (and fence); everything else here is host-side bookkeeping. Distinct
 /// objects may be used by several threads at once; const members of one object too.
-template <BlockFormat Format, class MemorySpace>
+template <class Format, class MemorySpace>
 class BlockScaledMatrix {
+  static_assert(
+      BlockFormat<Format>,
+      "microscale::BlockScaledMatrix<Format, MemorySpace>: the first argument must be a block format: a struct "
+      "with element, scale, block_size, tensor_scale, packing and name (see Microscale_BlockFormat.hpp)");
   static_assert(
       Kokkos::is_memory_space_v<MemorySpace>,
       "microscale::BlockScaledMatrix<Format, MemorySpace>: the second argument must be a Kokkos memory space");
@@ -148,7 +152,7 @@ class BlockScaledMatrix {
   }
 
  private:
-  template <BlockFormat, class>
+  template <class, class>
   friend class BatchedBlockScaledMatrix;
 
   BlockScaledMatrix(const std::string& label, std::int64_t rows, std::int64_t cols, ScaleLayout layout,

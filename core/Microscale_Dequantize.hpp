@@ -10,7 +10,7 @@ namespace Impl {
 /// Checks all arguments of dequantize; returns the destination as kernels see it.
 template <class Exec, BlockFormat Format, class Space, class Dst>
 auto checked_dequantize_destination(const BlockScaledMatrix<Format, Space>& src, const Dst& dst) {
-  check_conversion_types<Exec, Dst, BlockScaledMatrix<Format, Space>>();
+  static_assert(check_conversion_types<Exec, Dst, BlockScaledMatrix<Format, Space>>());
   static_assert(Dst::rank() == 1 || Dst::rank() == 2, "microscale::dequantize: dst must be a View of rank 1 or 2");
   static_assert(!std::is_const_v<typename Dst::value_type>, "microscale::dequantize: dst must not be const");
   const auto destination = strided(dst);

@@ -27,7 +27,7 @@ template <ExecutionSpace Exec, class A, class B, class C, class Space, class E =
 Problem grouped_matmul_problem(const Exec& exec, const A& a, const B& b, const C& c, const Groups<Space>& groups,
                                const E& epilogue = {}, const MatmulOptions& options = {}) {
   constexpr const char* where = "grouped_matmul";
-  Impl::check_matmul_types<Exec, A, B, C, E>();
+  static_assert(Impl::check_matmul_types<Exec, A, B, C, E>());
   static_assert(
       Impl::is_matrix_or_view<A, 2, 2>,
       "microscale::grouped_matmul: a must be a BlockScaledMatrix or a Kokkos::View of rank 2 of float, half or "

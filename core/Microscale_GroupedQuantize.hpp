@@ -28,7 +28,7 @@ template <ExecutionSpace Exec, class Src, BlockFormat Format, class Space>
 void grouped_quantize(const Exec& exec, const Src& src, const BlockScaledMatrix<Format, Space>& dst,
                       const Groups<Space>& groups, const GroupedQuantizeOptions<Space>& options = {}) {
   constexpr const char* where = "grouped_quantize";
-  Impl::check_conversion_types<Exec, Src, BlockScaledMatrix<Format, Space>>();
+  static_assert(Impl::check_conversion_types<Exec, Src, BlockScaledMatrix<Format, Space>>());
   if constexpr (RealView<Src>) {
     static_assert(Src::rank() == 2, "microscale::grouped_quantize: src must be a View of rank 2");
     const auto source = Impl::source_of(src, Axis::rows);

@@ -10,7 +10,7 @@ template <ExecutionSpace Exec, class A, class B, class C, class E = Epilogue<>>
 Problem matmul_problem(const Exec& exec, const A& a, const B& b, const C& c, const E& epilogue = {},
                        const MatmulOptions& options = {}) {
   constexpr const char* where = "matmul";
-  Impl::check_matmul_types<Exec, A, B, C, E>();
+  static_assert(Impl::check_matmul_types<Exec, A, B, C, E>());
   static_assert(Impl::is_matrix_or_view<A, 1, 2>,
                 "microscale::matmul: a must be a BlockScaledMatrix or a Kokkos::View of rank 1 or 2 of float, half or "
                 "bf16");

@@ -56,7 +56,7 @@ template <class T, int Rank>
 inline constexpr bool is_batch_or_view = is_batched_block_scaled_matrix_v<T> || is_matmul_view<T>(Rank, Rank);
 
 template <class Exec, class A, class B, class C, class E>
-constexpr void check_matmul_types() {
+consteval bool check_matmul_types() {
   static_assert(is_epilogue_v<E>, "microscale: the epilogue of a matmul must be a microscale::Epilogue");
   static_assert(can_access<Exec, typename A::memory_space> && can_access<Exec, typename B::memory_space> &&
                     can_access<Exec, typename C::memory_space>,
@@ -65,6 +65,7 @@ constexpr void check_matmul_types() {
                 "microscale: the execution space must be able to access the Views of the epilogue");
   if constexpr (Kokkos::is_view_v<C>)
     static_assert(!std::is_const_v<typename C::value_type>, "microscale: the output of a matmul must not be const");
+  return true;
 }
 
 /// The checks that the three have in common. experts: how many the epilogue may know, -1 if none.

@@ -79,7 +79,7 @@ constexpr std::int64_t serialized_bytes(std::int64_t rows, std::int64_t cols) {
          (Format::tensor_scale ? static_cast<std::int64_t>(sizeof(TensorScalePair)) : 0);
 }
 
-template <BlockFormat Format, class Space>
+template <class Format, class Space>
 std::vector<std::uint8_t> BlockScaledMatrix<Format, Space>::bytes() const {
   const auto host = create_mirror_and_copy(*this);
   const auto handle = host.handle();

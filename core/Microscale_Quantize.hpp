@@ -10,15 +10,17 @@ namespace microscale {
 
 namespace Impl {
 
-/// The compile-time rules of quantize and dequantize, one sentence each.
+/// The compile-time rules of quantize and dequantize, one sentence each. (Used in static_assert, so that they are
+/// checked before anything that would fail with a longer text.)
 template <class Exec, class View, class Matrix>
-constexpr void check_conversion_types() {
+consteval bool check_conversion_types() {
   static_assert(ExecutionSpace<Exec>, "microscale: the first argument must be a Kokkos execution-space instance");
   static_assert(RealView<View>,
                 "microscale: the plain operand must be a Kokkos::View of float, double, half or bf16 with layout "
                 "LayoutRight, LayoutLeft or LayoutStride");
   static_assert(can_access<Exec, typename View::memory_space> && can_access<Exec, typename Matrix::memory_space>,
                 "microscale: the execution space must be able to access the memory of both operands");
+  return true;
 }
 
 template <class Format, class T>
@@ -42,7 +44,7 @@ auto source_of(const View& view, Axis axis) {
 template <class Exec, class Src, BlockFormat Format, class Space>
 auto checked_quantize_source(const Src& src, const BlockScaledMatrix<Format, Space>& dst,
                              const QuantizeOptions& options) {
-  check_conversion_types<Exec, Src, BlockScaledMatrix<Format, Space>>();
+  static_assert(check_conversion_types<Exec, Src, BlockScaledMatrix<Format, Space>>());
   static_assert(Src::rank() == 1 || Src::rank() == 2, "microscale::quantize: src must be a View of rank 1 or 2");
   const auto source = source_of(src, options.axis);
   check_quantize<Format>("quantize", source, dst.rows(), dst.cols(), dst.has_grouped_scales(), options);
@@ -98,7 +100,7 @@ requires(Kokkos::is_view_v<Src>) void quantize(const Src& src, const BlockScaled
 template <ExecutionSpace Exec, class Src, BlockFormat Format, class Space>
 void quantize(const Exec& exec, const Src& src, const BatchedBlockScaledMatrix<Format, Space>& dst,
               const QuantizeOptions& options = {}) {
-  Impl::check_conversion_types<Exec, Src, BatchedBlockScaledMatrix<Format, Space>>();
+  static_assert(Impl::check_conversion_types<Exec, Src, BatchedBlockScaledMatrix<Format, Space>>());
   static_assert(Src::rank() == 3, "microscale::quantize: the source of a batch must be a View of rank 3");
   Impl::expects(
       static_cast<std::int64_t>(src.extent(0)) == dst.batch(), "quantize", "src",
