@@ -7,6 +7,7 @@
 #include <Microscale_BatchedMatmul.hpp>
 #include <Microscale_Block.hpp>
 #include <Microscale_BlockScaledMatrix.hpp>
+#include <Microscale_Config.hpp>
 #include <Microscale_Dequantize.hpp>
 #include <Microscale_Epilogue.hpp>
 #include <Microscale_ExpertRouting.hpp>
