@@ -12,7 +12,7 @@ TEST(Context, ListsAllBackendsWithTheReferenceLast) {
   EXPECT_EQ(all[1].name, "distant");
   EXPECT_FALSE(all[1].compiled);
   EXPECT_FALSE(all[1].available);
-  EXPECT_EQ(all[1].reason, "not part of this build: off (too far)");
+  EXPECT_EQ(all[1].reason, "not part of this build: too far");
   EXPECT_EQ(all.back().name, "reference");
   EXPECT_TRUE(all.back().compiled && all.back().available);
   EXPECT_EQ(all.back().reason, "");
