@@ -47,9 +47,8 @@ void matmul(const Exec& exec, const A& a, const B& b, const C& c, const E& epilo
 /// a: BlockScaledMatrix [M, K], or a View [M, K] (rank 1: one row) of float, half or bf16.
 /// b: BlockScaledMatrix [N, K], or what prepare() made of one.
 /// c: a View [M, N] (rank 1: one row) of float, half or bf16, or a BlockScaledMatrix [M, N] that the result is
-/// quantized
-///    into by options.quantize; a format with a tensor scale (NVFP4) needs one that is given or stored. With a gate c
-///    has N/2 columns.
+///    quantized into by options.quantize; a format with a tensor scale (NVFP4) needs one that is given or stored. With
+///    a gate c has N/2 columns.
 /// All formats and scale layouts go together, and Views may have any layout and strides; padding scales of a quantized
 /// c are zeroed. M, N and K may be 0; K = 0 gives the epilogue of zeros. c must overlap neither a, b nor anything that
 /// the epilogue reads.

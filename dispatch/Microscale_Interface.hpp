@@ -73,8 +73,8 @@ struct Operand {
 
 enum class Activation : std::uint8_t { none, relu, gelu_tanh, gelu_erf, silu };
 
-/// silu: silu(g) * u.  clamped_swiglu: g' = min(g, limit), u' = clamp(u, -limit, limit), g' * sigmoid(slope * g') * (u'
-/// + 1).
+/// silu: silu(g) * u.  clamped_swiglu: g' = min(g, limit), u' = clamp(u, -limit, limit), and
+/// g' * sigmoid(slope * g') * (u' + 1).
 enum class Gate : std::uint8_t { none, silu, clamped_swiglu };
 
 /// Which of the 2H columns are gates: even ones (interleaved: g = 2j, u = 2j + 1) or the first half (g = j, u = H + j).
@@ -90,9 +90,8 @@ struct VectorOperand {
   std::int64_t expert_stride = 0;
 };
 
-/// What happens to acc, in this order (each step one binary32 operation): v = acc * decodeA * decodeB * alpha; * row
-/// scale;
-/// * expert scale; + bias; + beta * C (C is not read when beta is 0); activation or gate.
+/// What happens to acc, in this order (each step one binary32 operation): v = acc * decodeA * decodeB * alpha;
+/// * row scale; * expert scale; + bias; + beta * C (C is not read when beta is 0); activation or gate.
 struct EpilogueData {
   float alpha = 1.0f;
   const float* alpha_device = nullptr;  ///< multiplies on top of alpha (which is then 1)

@@ -1,8 +1,9 @@
 #ifndef MICROSCALE_SCALELAYOUT_HPP
 #define MICROSCALE_SCALELAYOUT_HPP
 
-#include <cstdint>
 #include <Microscale_Macros.hpp>
+
+#include <cstdint>
 
 // Where the scale byte of (row, block column) lies. All layouts are tiles of `rows x cols` scales; tiles along K come
 // first, then the next row of tiles. docs/layouts.md has the pictures. Padding up to whole tiles exists and is zero.
@@ -62,8 +63,9 @@ MICROSCALE_FUNCTION constexpr ScaleTile scale_tile(ScaleLayout layout) {
 }
 
 /// Byte offset inside a tile of the scale at (r, c), r < tile rows, c < tile cols.
-///   tcgen      r = 32 q + l  ->  16 l + 4 q + c        (the 4 scales of a row are one word; rows l, l+32, .. share 16
-///   bytes) cdna4      r = 16 h + l, c = 4 g + j  ->  64 j + 4 l + 2 g + h tile_8x4   4 r + c
+///   tcgen      r = 32 q + l             ->  16 l + 4 q + c    (4 scales of a row are a word; rows l, l+32, .. a line)
+///   cdna4      r = 16 h + l, c = 4 g + j  ->  64 j + 4 l + 2 g + h
+///   tile_8x4   4 r + c
 MICROSCALE_FUNCTION constexpr int offset_in_tile(ScaleLayout layout, int r, int c) {
   switch (layout) {
     case ScaleLayout::linear:
