@@ -1,9 +1,10 @@
 #ifndef MICROSCALE_BLOCK_HPP
 #define MICROSCALE_BLOCK_HPP
 
-#include <cstdint>
 #include <Microscale_Packing.hpp>
 #include <Microscale_TensorScalePair.hpp>
+
+#include <cstdint>
 
 // Quantization of one block: the whole numerics contract (docs/numerics.md) in one place. The library's own kernels
 // call these functions, and an application may call them inside its kernels. All are pure functions of their arguments.
@@ -102,15 +103,27 @@ MICROSCALE_FUNCTION constexpr std::uint8_t encode_block(const float* values, int
   return scale.byte;
 }
 
+namespace Impl {
+
+template <BlockFormat F>
+MICROSCALE_FUNCTION constexpr std::uint8_t encode_and_pack(const float* values, int count, std::uint8_t* bytes,
+                                                           const BlockScaling& scaling) {
+  std::uint8_t codes[F::block_size] = {};
+  const std::uint8_t scale = encode_block<F>(values, count, codes, scaling);
+  pack_codes<F>(codes, count, bytes);
+  return scale;
+}
+
+}  // namespace Impl
+
 /// Quantizes one block of `count` <= F::block_size values (the last block of a row may be short) into
 /// packed_bytes<F>(count) bytes and returns the scale byte. One thread does the whole block.
 template <BlockFormat F>
 MICROSCALE_FUNCTION constexpr std::uint8_t quantize_block(const float* values, int count, std::uint8_t* bytes,
                                                           const BlockScaling& scaling = {}) {
-  std::uint8_t codes[F::block_size] = {};
-  const std::uint8_t scale = encode_block<F>(values, count, codes, scaling);
-  pack_codes<F>(codes, count, bytes);
-  return scale;
+  // Most blocks are full, and the compiler makes more of a constant count.
+  if (count == F::block_size) return Impl::encode_and_pack<F>(values, F::block_size, bytes, scaling);
+  return Impl::encode_and_pack<F>(values, count, bytes, scaling);
 }
 
 /// The value of one code: (code * block scale), rounded once (only subnormals and overflow to Inf can be inexact), then

@@ -1,9 +1,10 @@
 #ifndef MICROSCALE_ELEMENT_HPP
 #define MICROSCALE_ELEMENT_HPP
 
-#include <cstdint>
 #include <Microscale_Bits.hpp>
 #include <Microscale_FormatId.hpp>
+
+#include <cstdint>
 
 namespace microscale::inline MICROSCALE_ISA {
 
@@ -38,14 +39,21 @@ struct MiniFloat {
   /// The value of a code, exactly. Bits above the element's own are ignored.
   MICROSCALE_FUNCTION static constexpr float decode(std::uint8_t code) {
     const std::uint32_t sign = static_cast<std::uint32_t>(code & sign_bit) << (31 - ExponentBits - MantissaBits);
-    const std::uint32_t mag = code & (sign_bit - 1u);
-    if (mag > max_code) {
-      const bool inf = S == Specials::ieee && mag == max_code + 1u;
-      return Bits::to_float(sign | (inf ? Bits::infinity : Bits::quiet_nan));
+    const auto mag = static_cast<std::int32_t>(code & (sign_bit - 1u));
+    // Branch-free by masks of sign bits, as encode() and for the same reason.
+    const std::int32_t is_small = (mag - (1 << MantissaBits)) >> 31;
+    const std::int32_t normal = (mag << mantissa_shift) + static_cast<std::int32_t>(rebias);
+    const auto subnormal =
+        static_cast<std::int32_t>(Bits::from_float(static_cast<float>(mag) * Bits::pow2(min_exponent)));
+    std::int32_t bits = (subnormal & is_small) | (normal & ~is_small);
+    if constexpr (S != Specials::none) {
+      constexpr std::int32_t last_number = S == Specials::ieee ? max_code + 1 : max_code;
+      const std::int32_t not_finite = (max_code - mag) >> 31;
+      const std::int32_t not_number = (last_number - mag) >> 31;
+      bits = (bits & ~not_finite) | (static_cast<std::int32_t>(Bits::infinity) & not_finite) |
+             (static_cast<std::int32_t>(Bits::quiet_nan) & not_number);
     }
-    const std::uint32_t normal = (mag << mantissa_shift) + rebias;
-    const std::uint32_t subnormal = Bits::from_float(static_cast<float>(mag) * Bits::pow2(min_exponent));
-    return Bits::to_float(sign | ((mag >> MantissaBits) != 0 ? normal : subnormal));
+    return Bits::to_float(sign | static_cast<std::uint32_t>(bits));
   }
 
   /// Largest finite value.

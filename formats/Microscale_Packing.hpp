@@ -1,8 +1,9 @@
 #ifndef MICROSCALE_PACKING_HPP
 #define MICROSCALE_PACKING_HPP
 
-#include <cstdint>
 #include <Microscale_BlockFormat.hpp>
+
+#include <cstdint>
 
 namespace microscale::inline MICROSCALE_ISA {
 
@@ -31,23 +32,65 @@ MICROSCALE_FUNCTION constexpr std::uint8_t read_code(const std::uint8_t* row, st
   }
 }
 
+namespace Impl {
+
+/// Bits that hold the lowest `bits` bits of the even ones among the 64 / lane lanes of a word.
+MICROSCALE_FUNCTION constexpr std::uint64_t even_lanes(int lane, int bits) {
+  std::uint64_t mask = 0;
+  for (int i = 0; i < 64; i += 2 * lane) mask |= ((std::uint64_t{1} << bits) - 1) << i;
+  return mask;
+}
+
+/// Moves each odd lane down against the codes in the even lane below it, for codes of W bits, one a byte to start with.
+template <int W, int Lane>
+MICROSCALE_FUNCTION constexpr std::uint64_t close_lanes(std::uint64_t x) {
+  constexpr int held = W * Lane / 8;
+  constexpr std::uint64_t even = even_lanes(Lane, held);
+  return (x & even) | ((x >> (Lane - held)) & (even << held));
+}
+
+/// The inverse of close_lanes.
+template <int W, int Lane>
+MICROSCALE_FUNCTION constexpr std::uint64_t open_lanes(std::uint64_t x) {
+  constexpr int held = W * Lane / 8;
+  constexpr std::uint64_t even = even_lanes(Lane, held);
+  return (x & even) | ((x & (even << held)) << (Lane - held));
+}
+
+/// Eight codes of W bits, one in each byte, side by side.
+template <int W>
+MICROSCALE_FUNCTION constexpr std::uint64_t close_codes(std::uint64_t x) {
+  return close_lanes<W, 32>(close_lanes<W, 16>(close_lanes<W, 8>(x)));
+}
+template <int W>
+MICROSCALE_FUNCTION constexpr std::uint64_t open_codes(std::uint64_t x) {
+  return open_lanes<W, 8>(open_lanes<W, 16>(open_lanes<W, 32>(x)));
+}
+
+/// Bytes as a word, the first one lowest. With a constant count this compiles to one or two loads or stores.
+MICROSCALE_FUNCTION constexpr std::uint64_t load_word(const std::uint8_t* bytes, int count) {
+  std::uint64_t word = 0;
+  for (int i = 0; i < count; ++i) word |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
+  return word;
+}
+MICROSCALE_FUNCTION constexpr void store_word(std::uint64_t word, std::uint8_t* bytes, int count) {
+  for (int i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(word >> (8 * i));
+}
+
+}  // namespace Impl
+
 /// Packs `count` codes into packed_bytes<F>(count) bytes; the unused bits of the last byte become zero.
 template <BlockFormat F>
 MICROSCALE_FUNCTION constexpr void pack_codes(const std::uint8_t* codes, int count, std::uint8_t* bytes) {
   constexpr int w = code_bits<F>;
   if constexpr (w == 8) {
     for (int i = 0; i < count; ++i) bytes[i] = codes[i];
-  } else if constexpr (w == 4) {
-    for (int i = 0; i + 1 < count; i += 2) bytes[i / 2] = static_cast<std::uint8_t>(codes[i] | (codes[i + 1] << 4));
-    if (count % 2 != 0) bytes[count / 2] = codes[count - 1];
   } else {
-    unsigned bits = 0;
-    int held = 0;
-    for (int i = 0; i < count; ++i) {
-      bits |= static_cast<unsigned>(codes[i]) << held;
-      for (held += w; held >= 8; held -= 8, bits >>= 8) *bytes++ = static_cast<std::uint8_t>(bits);
-    }
-    if (held > 0) *bytes = static_cast<std::uint8_t>(bits);
+    const int groups = count / 8, left = count % 8;
+    for (int group = 0; group < groups; ++group)
+      Impl::store_word(Impl::close_codes<w>(Impl::load_word(codes + 8 * group, 8)), bytes + w * group, w);
+    Impl::store_word(Impl::close_codes<w>(Impl::load_word(codes + 8 * groups, left)), bytes + w * groups,
+                     static_cast<int>(packed_bytes<F>(left)));
   }
 }
 
@@ -55,14 +98,14 @@ MICROSCALE_FUNCTION constexpr void pack_codes(const std::uint8_t* codes, int cou
 template <BlockFormat F>
 MICROSCALE_FUNCTION constexpr void unpack_codes(const std::uint8_t* bytes, int count, std::uint8_t* codes) {
   constexpr int w = code_bits<F>;
-  if constexpr (w == 4) {
-    for (int i = 0; i + 1 < count; i += 2) {
-      codes[i] = bytes[i / 2] & 0x0f;
-      codes[i + 1] = static_cast<std::uint8_t>(bytes[i / 2] >> 4);
-    }
-    if (count % 2 != 0) codes[count - 1] = bytes[count / 2] & 0x0f;
+  if constexpr (w == 8) {
+    for (int i = 0; i < count; ++i) codes[i] = bytes[i];
   } else {
-    for (int i = 0; i < count; ++i) codes[i] = read_code<F>(bytes, i);
+    const int groups = count / 8, left = count % 8;
+    for (int group = 0; group < groups; ++group)
+      Impl::store_word(Impl::open_codes<w>(Impl::load_word(bytes + w * group, w)), codes + 8 * group, 8);
+    const std::uint64_t rest = Impl::load_word(bytes + w * groups, static_cast<int>(packed_bytes<F>(left)));
+    Impl::store_word(Impl::open_codes<w>(rest), codes + 8 * groups, left);
   }
 }
 
