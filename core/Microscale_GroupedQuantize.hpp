@@ -6,7 +6,7 @@
 #include <Microscale_Reference_GroupedQuantize.hpp>
 
 #include <cstdint>
-#include <limits>
+#include <type_traits>
 
 namespace microscale {
 
@@ -21,45 +21,62 @@ struct GroupedQuantizeOptions {
   SkippedRows skipped_rows = SkippedRows::zero;
 };
 
+namespace Impl {
+
+/// The arguments of grouped_quantize, checked, as kernels see them.
+template <class T>
+struct GroupedQuantizeCall {
+  StridedMatrix<const T> source;
+  GroupData groups;
+  QuantizeData quantize;
+};
+
+template <class Exec, class Src, BlockFormat Format, class Space>
+auto checked_grouped_quantize(const Src& src, const BlockScaledMatrix<Format, Space>& dst, const Groups<Space>& groups,
+                              const GroupedQuantizeOptions<Space>& options) {
+  constexpr const char* where = "grouped_quantize";
+  static_assert(check_conversion_types<Exec, Src, BlockScaledMatrix<Format, Space>>());
+  static_assert(Src::rank() == 2, "microscale::grouped_quantize: src must be a View of rank 2");
+  const auto source = source_of(src, Axis::rows);
+  const bool tiled = dst.scale_layout() != ScaleLayout::linear;
+  const bool per_expert = options.expert_decode_scales.data() != nullptr;
+  expects_extents(where, "src", source.rows, source.cols, dst.rows(), dst.cols());
+  expects(dst.has_grouped_scales() == tiled, where, "dst", "has tiled scales of one matrix",
+          "linear scales, or a matrix made by BlockScaledMatrix::grouped");
+  expects(options.quantize.axis == Axis::rows, where, "axis", "is columns", "rows: groups are ranges of rows");
+  expects_options<Format>(where, options.quantize);
+  expects(Format::tensor_scale || !per_expert, where, "expert_decode_scales", "is given",
+          "none: this format has no tensor scale");
+  expects(!per_expert || options.quantize.tensor_scale.source() == TensorScaleSource::dynamic, where, "tensor_scale",
+          "is given beside expert_decode_scales", "one of the two");
+  QuantizeData quantize = quantize_data(options.quantize);
+  if (per_expert) {
+    VectorOperand& scales = quantize.expert_tensor_scale;
+    scales.data = options.expert_decode_scales.data();
+    scales.type = element_id<float>;
+    scales.size = static_cast<std::int64_t>(options.expert_decode_scales.extent(0));
+    quantize.source = TensorScaleSource::given;  // the matrix itself has the pair (1, 1)
+    quantize.tensor_scale = {};
+  }
+  return GroupedQuantizeCall<std::remove_const_t<typename decltype(source)::value_type>>{
+      source, groups.data(where, options.skipped_rows, tiled), quantize};
+}
+
+}  // namespace Impl
+
 namespace reference {
 
 /// microscale::grouped_quantize by the portable kernels, whatever backends are enabled.
 template <ExecutionSpace Exec, class Src, BlockFormat Format, class Space>
 void grouped_quantize(const Exec& exec, const Src& src, const BlockScaledMatrix<Format, Space>& dst,
                       const Groups<Space>& groups, const GroupedQuantizeOptions<Space>& options = {}) {
-  constexpr const char* where = "grouped_quantize";
-  static_assert(Impl::check_conversion_types<Exec, Src, BlockScaledMatrix<Format, Space>>());
-  if constexpr (RealView<Src>) {
-    static_assert(Src::rank() == 2, "microscale::grouped_quantize: src must be a View of rank 2");
-    const auto source = Impl::source_of(src, Axis::rows);
-    const bool per_expert = options.expert_decode_scales.data() != nullptr;
-    const bool tiled = dst.scale_layout() != ScaleLayout::linear;
-    Impl::expects_extents(where, "src", source.rows, source.cols, dst.rows(), dst.cols());
-    Impl::expects(dst.has_grouped_scales() == tiled, where, "dst", "has tiled scales of one matrix",
-                  "linear scales, or a matrix made by BlockScaledMatrix::grouped");
-    Impl::expects(options.quantize.axis == Axis::rows, where, "axis", "is columns", "rows: groups are ranges of rows");
-    Impl::expects_options<Format>(where, options.quantize);
-    Impl::expects(Format::tensor_scale || !per_expert, where, "expert_decode_scales", "is given",
-                  "none: this format has no tensor scale");
-    Impl::expects(!per_expert || options.quantize.tensor_scale.source() == TensorScaleSource::dynamic, where,
-                  "tensor_scale", "is given beside expert_decode_scales", "one of the two");
-    const GroupData data = groups.data(where, options.skipped_rows, tiled);
-
-    QuantizeData quantize = Impl::quantize_data(options.quantize);
-    std::int64_t experts = std::numeric_limits<std::int32_t>::max();  // any id, as there is no list of experts
-    if (per_expert) {
-      experts = static_cast<std::int64_t>(options.expert_decode_scales.extent(0));
-      quantize.expert_tensor_scale.data = options.expert_decode_scales.data();
-      quantize.expert_tensor_scale.type = Impl::element_id<float>;
-      quantize.expert_tensor_scale.size = experts;
-      quantize.source = TensorScaleSource::given;  // the matrix itself has the pair (1, 1)
-      quantize.tensor_scale = {};
-    }
-    const auto handle = dst.handle();
-    Impl::grouped_quantize_source<Format>("microscale::grouped_quantize[reference]", exec, Impl::ViewSource(source),
-                                          handle, quantize,
-                                          {data, dst.scale_layout(), dst.rows(), handle.tile_rows, experts});
-  }
+  const auto call = Impl::checked_grouped_quantize<Exec>(src, dst, groups, options);
+  const auto& scales = call.quantize.expert_tensor_scale;
+  const std::int64_t experts = scales.data != nullptr ? scales.size : Impl::any_expert;
+  const auto handle = dst.handle();
+  Impl::grouped_quantize_source<Format>("microscale::grouped_quantize[reference]", exec, Impl::ViewSource(call.source),
+                                        handle, call.quantize,
+                                        {call.groups, dst.scale_layout(), dst.rows(), handle.tile_rows, experts});
 }
 
 }  // namespace reference
@@ -87,7 +104,16 @@ void grouped_quantize(const Exec& exec, const Src& src, const BlockScaledMatrix<
 template <ExecutionSpace Exec, class Src, BlockFormat Format, class Space>
 void grouped_quantize(const Exec& exec, const Src& src, const BlockScaledMatrix<Format, Space>& dst,
                       const Groups<Space>& groups, const GroupedQuantizeOptions<Space>& options = {}) {
-  reference::grouped_quantize(exec, src, dst, groups, options);
+  const auto call = Impl::checked_grouped_quantize<Exec>(src, dst, groups, options);
+  Problem problem = Impl::problem_on(exec, Operation::grouped_quantize);
+  problem.m = dst.rows();
+  problem.k = dst.cols();
+  problem.a = Impl::operand(call.source);
+  problem.c = Impl::operand(dst);
+  problem.quantize = call.quantize;
+  problem.groups = call.groups;
+  if (!Impl::run_by_backend(exec, problem, options.quantize.dispatch))
+    reference::grouped_quantize(exec, src, dst, groups, options);
 }
 
 /// grouped_quantize on the default instance of src's execution space.

@@ -50,7 +50,7 @@ struct GroupedQuantizeKernel {
     const std::int64_t end = begin + chunk < padded ? begin + chunk : padded;
     const SlotRow at = slots.find(row);
     if (at.expert < 0) {
-      if (slots.groups.skipped_rows == SkippedRows::zero) clear(row, at, begin, end);
+      skip(row, at, begin, end);
       return;
     }
     const BlockScaling scaling{options.scale_rule, options.non_finite, pair(at.expert)};
@@ -61,11 +61,14 @@ struct GroupedQuantizeKernel {
         destination.scale(at.scale_row, b) = 0;
   }
 
-  KOKKOS_FUNCTION void clear(std::int64_t row, const SlotRow& at, std::int64_t begin, std::int64_t end) const {
+  /// Zeroes what a row that is not quantized has among these blocks; if it is to stay untouched, only the padding.
+  KOKKOS_FUNCTION void skip(std::int64_t row, const SlotRow& at, std::int64_t begin, std::int64_t end) const {
     const bool linear = destination.map.layout == ScaleLayout::linear;
     for (std::int64_t b = begin; b < end; ++b) {
+      const bool padding = b >= destination.map.cols;
+      if (!padding && slots.groups.skipped_rows == SkippedRows::untouched) continue;
       if (linear || at.slot >= 0) destination.scale(linear ? row : at.scale_row, b) = 0;
-      if (b >= destination.map.cols) continue;
+      if (padding) continue;
       std::uint8_t* bytes = destination.block(row, b);
       for (std::int64_t i = 0; i < packed_bytes<Format>(destination.block_length(b)); ++i) bytes[i] = 0;
     }

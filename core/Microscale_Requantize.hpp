@@ -57,6 +57,25 @@ struct DequantizedAmaxKernel {
   }
 };
 
+template <class Exec, BlockFormat From, class FromSpace, BlockFormat To, class ToSpace>
+void check_requantize(const BlockScaledMatrix<From, FromSpace>& src, const BlockScaledMatrix<To, ToSpace>& dst,
+                      const QuantizeOptions& options) {
+  constexpr const char* where = "requantize";
+  static_assert(can_access<Exec, FromSpace> && can_access<Exec, ToSpace>,
+                "microscale::requantize: the execution space must be able to access the memory of both matrices");
+  expects_extents(where, "src", src.rows(), src.cols(), dst.rows(), dst.cols());
+  expects(!src.has_grouped_scales(), where, "src", "has grouped scales", "a matrix that is not grouped");
+  expects(!dst.has_grouped_scales(), where, "dst", "has grouped scales", "a matrix that is not grouped");
+  expects(options.axis == Axis::rows, where, "axis", "is columns", "rows");
+  expects_options<To>(where, options);
+  const bool empty = dst.rows() == 0 || dst.cols() == 0;
+  expects(empty || (src.data().data() != dst.data().data() && src.scales().data() != dst.scales().data()), where, "dst",
+          "shares the memory of src", "memory of its own");
+  const bool shared_scale = To::tensor_scale && src.tensor_scale().data() == dst.tensor_scale().data();
+  expects(!shared_scale || options.tensor_scale.source() == TensorScaleSource::stored, where, "dst",
+          "shares the tensor scale of src", "one of its own, or the option TensorScale::stored()");
+}
+
 }  // namespace Impl
 
 namespace reference {
@@ -65,26 +84,10 @@ namespace reference {
 template <ExecutionSpace Exec, BlockFormat From, class FromSpace, BlockFormat To, class ToSpace>
 void requantize(const Exec& exec, const BlockScaledMatrix<From, FromSpace>& src,
                 const BlockScaledMatrix<To, ToSpace>& dst, const QuantizeOptions& options = {}) {
-  constexpr const char* where = "requantize";
-  static_assert(Impl::can_access<Exec, FromSpace> && Impl::can_access<Exec, ToSpace>,
-                "microscale::requantize: the execution space must be able to access the memory of both matrices");
-  Impl::expects_extents(where, "src", src.rows(), src.cols(), dst.rows(), dst.cols());
-  Impl::expects(!src.has_grouped_scales(), where, "src", "has grouped scales", "a matrix that is not grouped");
-  Impl::expects(!dst.has_grouped_scales(), where, "dst", "has grouped scales", "a matrix that is not grouped");
-  Impl::expects(options.axis == Axis::rows, where, "axis", "is columns", "rows");
-  Impl::expects_options<To>(where, options);
-  const auto from = src.handle();
-  const auto to = dst.handle();
-  const bool empty = to.rows == 0 || to.cols == 0;
-  Impl::expects(empty || (from.data != to.data && from.scales != to.scales), where, "dst", "shares the memory of src",
-                "memory of its own");
-  Impl::expects(from.tensor_scale == nullptr || from.tensor_scale != to.tensor_scale ||
-                    options.tensor_scale.source() == TensorScaleSource::stored,
-                where, "dst", "shares the tensor scale of src", "one of its own, or the option TensorScale::stored()");
-
+  Impl::check_requantize<Exec>(src, dst, options);
   const char* label = "microscale::requantize[reference]";
-  const Impl::DequantizedSource<From> source(from);
-  Impl::quantize_source<To>(label, exec, source, to, Impl::quantize_data(options), [&](float* amax) {
+  const Impl::DequantizedSource<From> source(src.handle());
+  Impl::quantize_source<To>(label, exec, source, dst.handle(), Impl::quantize_data(options), [&](float* amax) {
     Kokkos::parallel_for(label, Impl::IndexRange<Exec>(exec, 0, src.rows() * src.blocks()),
                          Impl::DequantizedAmaxKernel<From>{source, amax});
   });
@@ -103,7 +106,14 @@ void requantize(const Exec& exec, const BlockScaledMatrix<From, FromSpace>& src,
 template <ExecutionSpace Exec, BlockFormat From, class FromSpace, BlockFormat To, class ToSpace>
 void requantize(const Exec& exec, const BlockScaledMatrix<From, FromSpace>& src,
                 const BlockScaledMatrix<To, ToSpace>& dst, const QuantizeOptions& options = {}) {
-  reference::requantize(exec, src, dst, options);
+  Impl::check_requantize<Exec>(src, dst, options);
+  Problem problem = Impl::problem_on(exec, Operation::requantize);
+  problem.m = src.rows();
+  problem.k = src.cols();
+  problem.a = Impl::operand(src);
+  problem.c = Impl::operand(dst);
+  problem.quantize = Impl::quantize_data(options);
+  if (!Impl::run_by_backend(exec, problem, options.dispatch)) reference::requantize(exec, src, dst, options);
 }
 
 /// requantize on the default instance of the execution space of dst's memory.

@@ -9,6 +9,9 @@
 
 namespace microscale::Impl {
 
+/// Number of experts where there is no list of them: any id from 0 up names one.
+inline constexpr std::int64_t any_expert = std::int64_t{1} << 31;
+
 /// Where a row of a grouped operation lies. slot is -1 for a row in no slot; expert is -1 if the slot is skipped.
 struct SlotRow {
   std::int64_t slot = -1;
