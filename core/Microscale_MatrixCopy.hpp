@@ -89,10 +89,12 @@ std::vector<std::uint8_t> BlockScaledMatrix<Format, Space>::bytes() const {
     bytes.insert(bytes.end(), handle.row(r), handle.row(r) + packed_bytes<Format>(m_cols));
   for (std::int64_t r = 0; r < m_rows; ++r)
     for (std::int64_t b = 0; b < blocks(); ++b) bytes.push_back(handle.scale(r, b));
-  if constexpr (Format::tensor_scale)
-    for (const float scale : {handle.pair().decode, handle.pair().encode})
+  if constexpr (Format::tensor_scale) {
+    const float halves[] = {handle.pair().decode, handle.pair().encode};
+    for (const float half : halves)
       for (int shift = 0; shift < 32; shift += 8)
-        bytes.push_back(static_cast<std::uint8_t>(Bits::from_float(scale) >> shift));
+        bytes.push_back(static_cast<std::uint8_t>(Bits::from_float(half) >> shift));
+  }
   return bytes;
 }
 

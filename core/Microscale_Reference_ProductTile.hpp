@@ -181,7 +181,7 @@ class ProductTile {
     Float4 dots[4][2] = {};
     for (int k = 0; k < length; ++k) {
       const Float4 b0 = load(&m_b[k][j]), b1 = load(&m_b[k][j + 4]);
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 4
 #endif
       for (int r = 0; r < 4; ++r) {
