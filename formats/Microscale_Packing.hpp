@@ -32,7 +32,8 @@ MICROSCALE_FUNCTION constexpr std::uint8_t read_code(const std::uint8_t* row, st
   }
 }
 
-namespace Impl {
+// Not Impl: that one lies outside of the inline namespace, in core and dispatch, and opening both would confuse them.
+namespace Detail {
 
 /// Bits that hold the lowest `bits` bits of the even ones among the 64 / lane lanes of a word.
 MICROSCALE_FUNCTION constexpr std::uint64_t even_lanes(int lane, int bits) {
@@ -77,7 +78,7 @@ MICROSCALE_FUNCTION constexpr void store_word(std::uint64_t word, std::uint8_t* 
   for (int i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(word >> (8 * i));
 }
 
-}  // namespace Impl
+}  // namespace Detail
 
 /// Packs `count` codes into packed_bytes<F>(count) bytes; the unused bits of the last byte become zero.
 template <BlockFormat F>
@@ -88,8 +89,8 @@ MICROSCALE_FUNCTION constexpr void pack_codes(const std::uint8_t* codes, int cou
   } else {
     const int groups = count / 8, left = count % 8;
     for (int group = 0; group < groups; ++group)
-      Impl::store_word(Impl::close_codes<w>(Impl::load_word(codes + 8 * group, 8)), bytes + w * group, w);
-    Impl::store_word(Impl::close_codes<w>(Impl::load_word(codes + 8 * groups, left)), bytes + w * groups,
+      Detail::store_word(Detail::close_codes<w>(Detail::load_word(codes + 8 * group, 8)), bytes + w * group, w);
+    Detail::store_word(Detail::close_codes<w>(Detail::load_word(codes + 8 * groups, left)), bytes + w * groups,
                      static_cast<int>(packed_bytes<F>(left)));
   }
 }
@@ -103,9 +104,9 @@ MICROSCALE_FUNCTION constexpr void unpack_codes(const std::uint8_t* bytes, int c
   } else {
     const int groups = count / 8, left = count % 8;
     for (int group = 0; group < groups; ++group)
-      Impl::store_word(Impl::open_codes<w>(Impl::load_word(bytes + w * group, w)), codes + 8 * group, 8);
-    const std::uint64_t rest = Impl::load_word(bytes + w * groups, static_cast<int>(packed_bytes<F>(left)));
-    Impl::store_word(Impl::open_codes<w>(rest), codes + 8 * groups, left);
+      Detail::store_word(Detail::open_codes<w>(Detail::load_word(bytes + w * group, w)), codes + 8 * group, 8);
+    const std::uint64_t rest = Detail::load_word(bytes + w * groups, static_cast<int>(packed_bytes<F>(left)));
+    Detail::store_word(Detail::open_codes<w>(rest), codes + 8 * groups, left);
   }
 }
 
