@@ -38,7 +38,9 @@ Problem problem_on(const Exec& exec, Operation operation) {
 template <class Exec>
 bool run_by_backend(const Exec& exec, const Problem& problem, const DispatchOptions& options) {
   Context& context = options.context != nullptr ? *options.context : default_context();
-  const Plan plan = context.plan(problem, {.backend = options.backend, .config = options.config});
+  const Plan plan = context.plan(
+      problem,
+      {.backend = options.backend, .config = options.config, .without_workspace = options.workspace == nullptr});
   if (plan.backend() == nullptr) return false;
   const std::string label =
       std::string("microscale::") + to_string(problem.operation) + "[" + plan.backend()->name() + "]";

@@ -26,7 +26,13 @@ std::string unreadable_operand(const Problem& problem, const Backend* backend) {
   return std::string("b is kept only in the prepared form of ") + problem.b.prepared_by->name();
 }
 
-Candidate ask(const KnownBackend& known, const Problem& problem, bool preparing) {
+/// What `backend` would need with its own configuration or the caller's; 0 if it does not accept that.
+std::int64_t needed_workspace(const Backend& backend, const Problem& problem, const Config* config) {
+  if (config == nullptr) return backend.workspace_bytes(problem, backend.config(problem));
+  return backend.accepts(problem, *config).supported ? backend.workspace_bytes(problem, *config) : 0;
+}
+
+Candidate ask(const KnownBackend& known, const Problem& problem, const ChoiceOptions& options) {
   Candidate candidate{known.name, known.backend, false, known.unusable};
   if (!known.backend) return candidate;
   const Backend& backend = *known.backend;
@@ -48,7 +54,13 @@ Candidate ask(const KnownBackend& known, const Problem& problem, bool preparing)
     candidate.reason = support.reason;
     return candidate;
   }
-  candidate.cost = backend.cost(preparing ? as_prepared(problem, backend) : problem);
+  const Problem asked = options.preparing ? as_prepared(problem, backend) : problem;
+  if (options.without_workspace)
+    if (const std::int64_t bytes = needed_workspace(backend, asked, options.config); bytes > 0) {
+      candidate.reason = "needs " + std::to_string(bytes) + " bytes of workspace, and the call lends none";
+      return candidate;
+    }
+  candidate.cost = backend.cost(asked);
   candidate.able = known.unusable.empty();
   return candidate;
 }
@@ -154,10 +166,14 @@ double reference_cost(const Problem& p) {
 }
 
 Choice choose(const Settings& settings, const Problem& problem, const ChoiceOptions& options) {
+  const bool forced_here = !options.backend.empty();
+  const std::string_view forced = forced_here ? options.backend : settings.forcing[problem.operation];
+  ChoiceOptions asking = options;
+  asking.without_workspace = options.without_workspace && forced.empty();
+
   Choice choice;
   choice.candidates.reserve(settings.backends.size() + 1);
-  for (const KnownBackend& known : settings.backends)
-    choice.candidates.push_back(ask(known, problem, options.preparing));
+  for (const KnownBackend& known : settings.backends) choice.candidates.push_back(ask(known, problem, asking));
   choice.candidates.push_back(ask_reference(problem));
 
   const Candidate* best = cheapest(choice.candidates);
@@ -170,8 +186,6 @@ Choice choose(const Settings& settings, const Problem& problem, const ChoiceOpti
     choice.why = why_cheapest(choice.candidates, *best);
   }
 
-  const bool forced_here = !options.backend.empty();
-  const std::string_view forced = forced_here ? options.backend : settings.forcing[problem.operation];
   if (!forced.empty()) {
     choice.forced_by = forced_here ? "the call's options" : settings.forcing.source;
     take_named(choice, best, forced, "forced by " + choice.forced_by);

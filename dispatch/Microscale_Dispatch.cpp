@@ -39,7 +39,7 @@ struct KeyHash {
 Key make_key(const Problem& problem, const ChoiceOptions& options) {
   Key key{{}, std::string(options.backend)};
   append_words(key.words, problem);
-  key.words.push_back(options.preparing);
+  key.words.push_back((options.preparing ? 1u : 0u) | (options.without_workspace ? 2u : 0u));
   key.words.push_back(options.config != nullptr);
   if (options.config) append_words(key.words, *options.config);
   return key;

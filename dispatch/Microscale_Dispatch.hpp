@@ -41,6 +41,8 @@ struct ChoiceOptions {
   const Config* config = nullptr;  ///< instead of what the backend would pick; 0 in it means automatic
   /// The choice is for Plan::prepare: every backend that has a prepared form of b answers as if b were in it already.
   bool preparing = false;
+  /// The call lends no workspace: unless it is forced, a backend that needs some is not chosen.
+  bool without_workspace = false;
 };
 
 /// What one backend answered to a problem.
