@@ -91,7 +91,7 @@ MICROSCALE_FUNCTION constexpr void pack_codes(const std::uint8_t* codes, int cou
     for (int group = 0; group < groups; ++group)
       Detail::store_word(Detail::close_codes<w>(Detail::load_word(codes + 8 * group, 8)), bytes + w * group, w);
     Detail::store_word(Detail::close_codes<w>(Detail::load_word(codes + 8 * groups, left)), bytes + w * groups,
-                     static_cast<int>(packed_bytes<F>(left)));
+                       static_cast<int>(packed_bytes<F>(left)));
   }
 }
 
