@@ -77,9 +77,9 @@ void inspect_command(const std::filesystem::path& input, bool json) {
               number_text(checkpoint.tensor_scale(tensor), 9);
     std::printf("%s\n", line.c_str());
   }
-  std::printf("%zu tensors in %zu file%s, %s, %zu block-scaled\n", checkpoint.tensors().size(),
-              checkpoint.shards().size(), checkpoint.shards().size() == 1 ? "" : "s", human_bytes(bytes).c_str(),
-              block_scaled);
+  std::printf("%zu tensor%s in %zu file%s, %s, %zu block-scaled\n", checkpoint.tensors().size(),
+              checkpoint.tensors().size() == 1 ? "" : "s", checkpoint.shards().size(),
+              checkpoint.shards().size() == 1 ? "" : "s", human_bytes(bytes).c_str(), block_scaled);
 }
 
 }  // namespace microscale::tools
