@@ -109,10 +109,16 @@ class ExpertRouting {
 
 namespace Impl {
 
+/// The compile-time rules of gather and combine: real Views of rank 2 within reach.
 template <class Exec, class Space, class... Views>
-constexpr void check_routing_types() {
+consteval bool check_routing_types() {
+  static_assert((RealView<Views> && ...),
+                "microscale: gather and combine take Kokkos::Views of float, double, half or bf16 with layout "
+                "LayoutRight, LayoutLeft or LayoutStride");
+  static_assert(((Views::rank() == 2) && ...), "microscale: gather and combine take Views of rank 2");
   static_assert(can_access<Exec, Space> && (can_access<Exec, typename Views::memory_space> && ...),
                 "microscale: the execution space must be able to access the memory of the routing and of every View");
+  return true;
 }
 
 }  // namespace Impl
@@ -129,7 +135,9 @@ void build_expert_offsets(const Exec& exec, const Ids& topk_ids, const ExpertRou
   static_assert(Kokkos::is_view_v<Ids>, "microscale::build_expert_offsets: topk_ids must be a Kokkos::View");
   static_assert(Ids::rank() == 2 && std::is_same_v<typename Ids::non_const_value_type, std::int32_t>,
                 "microscale::build_expert_offsets: topk_ids must be a rank-2 View of std::int32_t");
-  Impl::check_routing_types<Exec, Space, Ids>();
+  static_assert(Impl::can_access<Exec, Space> && Impl::can_access<Exec, typename Ids::memory_space>,
+                "microscale::build_expert_offsets: the execution space must be able to access the memory of both "
+                "topk_ids and the routing");
   const auto i = [](auto n) { return static_cast<std::int64_t>(n); };
   Impl::expects_extents("build_expert_offsets", "topk_ids", i(topk_ids.extent(0)), i(topk_ids.extent(1)),
                         routing.tokens(), routing.k());
@@ -161,11 +169,10 @@ auto build_expert_offsets(const Exec& exec, const Ids& topk_ids, std::int64_t ex
 ///
 /// Asynchronous on exec; allocates nothing; safe from several threads for distinct out. Fastest when rows are
 /// contiguous. Throws std::invalid_argument for extents that do not fit.
-template <ExecutionSpace Exec, RealView In, class Space, RealView Out>
+template <ExecutionSpace Exec, class In, class Space, class Out>
 void gather(const Exec& exec, const In& x, const ExpertRouting<Space>& routing, const Out& out) {
-  static_assert(In::rank() == 2 && Out::rank() == 2, "microscale::gather: x and out must be Views of rank 2");
+  static_assert(Impl::check_routing_types<Exec, Space, In, Out>());
   static_assert(!std::is_const_v<typename Out::value_type>, "microscale::gather: out must not be const");
-  Impl::check_routing_types<Exec, Space, In, Out>();
   const auto from = Impl::source_of(x, Axis::rows);
   const auto to = Impl::strided(out);
   Impl::expects_extents("gather", "x", from.rows, from.cols, routing.tokens(), to.cols);
@@ -177,7 +184,7 @@ void gather(const Exec& exec, const In& x, const ExpertRouting<Space>& routing, 
 }
 
 /// gather on the default instance of out's execution space.
-template <RealView In, class Space, RealView Out>
+template <class In, class Space, class Out>
 void gather(const In& x, const ExpertRouting<Space>& routing, const Out& out) {
   gather(typename Out::execution_space{}, x, routing, out);
 }
@@ -189,13 +196,11 @@ void gather(const In& x, const ExpertRouting<Space>& routing, const Out& out) {
 ///
 /// Asynchronous on exec; allocates nothing; safe from several threads for distinct out; the same bits always. Throws
 /// std::invalid_argument for extents that do not fit.
-template <ExecutionSpace Exec, RealView In, RealView Weights, class Space, RealView Out>
+template <ExecutionSpace Exec, class In, class Weights, class Space, class Out>
 void combine(const Exec& exec, const In& y, const Weights& weights, const ExpertRouting<Space>& routing,
              const Out& out) {
-  static_assert(In::rank() == 2 && Weights::rank() == 2 && Out::rank() == 2,
-                "microscale::combine: y, weights and out must be Views of rank 2");
+  static_assert(Impl::check_routing_types<Exec, Space, In, Weights, Out>());
   static_assert(!std::is_const_v<typename Out::value_type>, "microscale::combine: out must not be const");
-  Impl::check_routing_types<Exec, Space, In, Weights, Out>();
   const auto from = Impl::source_of(y, Axis::rows);
   const auto factors = Impl::source_of(weights, Axis::rows);
   const auto to = Impl::strided(out);
@@ -209,7 +214,7 @@ void combine(const Exec& exec, const In& y, const Weights& weights, const Expert
 }
 
 /// combine on the default instance of out's execution space.
-template <RealView In, RealView Weights, class Space, RealView Out>
+template <class In, class Weights, class Space, class Out>
 void combine(const In& y, const Weights& weights, const ExpertRouting<Space>& routing, const Out& out) {
   combine(typename Out::execution_space{}, y, weights, routing, out);
 }

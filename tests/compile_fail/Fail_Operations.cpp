@@ -30,6 +30,11 @@ void misuse() {
   const ms::BlockScaledMatrix<ms::MXFP4, Space> matrix("matrix", 4, 32);
   ms::quantize(exec, view, matrix);
   ms::dequantize(exec, matrix, doubles);
+  const Kokkos::View<std::int32_t**, Space> ids("ids", 4, 2);
+  const Kokkos::View<std::int64_t**, Space> long_ids("long_ids", 4, 2);
+  const auto routing = ms::build_expert_offsets(exec, ids, 3);
+  const Kokkos::View<float**, Space> gathered("gathered", 8, 32);
+  ms::gather(exec, view, routing, gathered);
 #if defined(INTEGER_SOURCE)
   ms::quantize(exec, Kokkos::View<int**, Space>("ints", 4, 32), matrix);
 #elif defined(RANK_3_SOURCE)
@@ -52,6 +57,18 @@ void misuse() {
   ms::TensorScale::decode(Kokkos::View<double, Space>("s"));
 #elif defined(TENSOR_SCALE_OF_BF16)
   ms::TensorScale::decode(ms::bf16(1.0f));
+#elif defined(LONG_EXPERT_IDS)
+  ms::build_expert_offsets(exec, long_ids, routing);
+#elif defined(INTEGER_ROWS)
+  ms::gather(exec, ids, routing, gathered);
+#elif defined(CONST_ROWS)
+  ms::gather(exec, view, routing, Kokkos::View<const float**, Space>(gathered));
+#elif defined(RANK_1_WEIGHTS)
+  ms::combine(exec, gathered, Kokkos::View<float*, Space>("weights", 4), routing, view);
+#elif defined(RANK_1_GROUPED_SOURCE)
+  ms::grouped_quantize(exec, Kokkos::View<float*, Space>("x", 32), matrix, routing.groups());
+#elif defined(UNREACHABLE_SOURCE_MATRIX)
+  ms::requantize(exec, *static_cast<const ms::BlockScaledMatrix<ms::MXFP4, Elsewhere>*>(nullptr), matrix);
 #elif defined(PLAIN_B)
   ms::matmul(exec, matrix, view, view);
 #elif defined(DOUBLE_A)
