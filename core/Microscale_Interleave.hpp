@@ -24,7 +24,7 @@ struct InterleaveKernel {
   KOKKOS_FUNCTION std::int64_t padded_rows() const { return to_map.tile_rows() * scale_tile(to_map.layout).rows; }
 
   KOKKOS_FUNCTION static std::int64_t offset(const ScaleMap& map, std::int64_t pitch, std::int64_t r, std::int64_t c) {
-    return r / scale_tile(map.layout).rows * pitch + map.offset_in_tile_row(r, c);
+    return tile_row(map.layout, r) * pitch + map.offset_in_tile_row(r, c);
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {

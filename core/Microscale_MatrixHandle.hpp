@@ -1,10 +1,11 @@
 #ifndef MICROSCALE_MATRIXHANDLE_HPP
 #define MICROSCALE_MATRIXHANDLE_HPP
 
-#include <cstdint>
 #include <Kokkos_Core.hpp>
 #include <Microscale_Block.hpp>
 #include <Microscale_ScaleLayout.hpp>
+
+#include <cstdint>
 
 namespace microscale::Impl {
 
@@ -34,7 +35,7 @@ struct MatrixHandle {
   }
   /// The scale byte at a row of the scale buffer (the matrix row, unless grouped) and a block column; padding included.
   KOKKOS_FUNCTION std::uint8_t& scale(std::int64_t scale_row, std::int64_t b) const {
-    return scales[scale_row / scale_tile(map.layout).rows * scale_pitch + map.offset_in_tile_row(scale_row, b)];
+    return scales[tile_row(map.layout, scale_row) * scale_pitch + map.offset_in_tile_row(scale_row, b)];
   }
   KOKKOS_FUNCTION TensorScalePair pair() const { return Format::tensor_scale ? *tensor_scale : TensorScalePair{}; }
 };

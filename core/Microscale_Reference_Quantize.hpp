@@ -25,9 +25,26 @@ struct ViewSource {
 
   explicit ViewSource(const StridedMatrix<const T>& m) : matrix(m) {}
   KOKKOS_FUNCTION float operator()(std::int64_t r, std::int64_t c) const { return static_cast<float>(matrix(r, c)); }
+  KOKKOS_FUNCTION void load(std::int64_t r, std::int64_t begin, int count, float* values) const {
+    const T* from = &matrix(r, begin);
+    if (matrix.col_stride == 1)  // a constant stride is what compilers vectorize
+      for (int i = 0; i < count; ++i) values[i] = static_cast<float>(from[i]);
+    else
+      for (int i = 0; i < count; ++i) values[i] = static_cast<float>(from[i * matrix.col_stride]);
+  }
   /// Neighbouring rows are nearer in memory than neighbouring columns.
   bool rows_fastest() const { return matrix.row_stride < matrix.col_stride; }
 };
+
+/// `count` values of row r of a source from column `begin` on.
+template <class Source>
+KOKKOS_INLINE_FUNCTION void load_values(const Source& source, std::int64_t r, std::int64_t begin, int count,
+                                        float* values) {
+  if constexpr (requires { source.load(r, begin, count, values); })
+    source.load(r, begin, count, values);
+  else
+    for (int i = 0; i < count; ++i) values[i] = source(r, begin + i);
+}
 
 /// *amax = max(*amax, value), by many threads at once.
 KOKKOS_INLINE_FUNCTION void raise_maximum(float* amax, float value) {
@@ -38,6 +55,7 @@ KOKKOS_INLINE_FUNCTION void raise_maximum(float* amax, float value) {
 template <class Source>
 struct AmaxKernel {
   static constexpr int chunk = 512;  // elements of a row that one index covers
+  static constexpr int piece = 32;   // of them, loaded at a time
 
   Source source;
   float* amax;
@@ -56,11 +74,18 @@ struct AmaxKernel {
     const std::int64_t line = index / chunks, begin = index % chunks * chunk;
     const std::int64_t end = begin + chunk < length ? begin + chunk : length;
     std::int32_t largest = 0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float x = rows_fastest ? source(i, line) : source(line, i);
-      const auto mag = static_cast<std::int32_t>(Bits::from_float(x) & Bits::magnitude);
-      const std::int32_t finite = mag < static_cast<std::int32_t>(Bits::infinity) ? mag : 0;
-      largest = finite > largest ? finite : largest;
+    for (std::int64_t first = begin; first < end; first += piece) {
+      float values[piece];
+      const int count = first + piece < end ? piece : static_cast<int>(end - first);
+      if (rows_fastest)
+        for (int i = 0; i < count; ++i) values[i] = source(first + i, line);
+      else
+        load_values(source, line, first, count, values);
+      for (int i = 0; i < count; ++i) {
+        const auto mag = static_cast<std::int32_t>(Bits::from_float(values[i]) & Bits::magnitude);
+        const std::int32_t finite = mag < static_cast<std::int32_t>(Bits::infinity) ? mag : 0;
+        largest = finite > largest ? finite : largest;
+      }
     }
     raise_maximum(amax, Bits::to_float(static_cast<std::uint32_t>(largest)));
   }
@@ -115,10 +140,7 @@ KOKKOS_FUNCTION void quantize_source_block(const Source& source, const MatrixHan
                                            std::int64_t scale_row) {
   float values[Format::block_size];
   const int count = destination.block_length(b);
-  if constexpr (requires { source.load(r, b, count, values); })
-    source.load(r, b * Format::block_size, count, values);
-  else
-    for (int i = 0; i < count; ++i) values[i] = source(r, b * Format::block_size + i);
+  load_values(source, r, b * Format::block_size, count, values);
   destination.scale(scale_row, b) = quantize_block<Format>(values, count, destination.block(r, b), scaling);
 }
 
@@ -151,23 +173,16 @@ struct QuantizeKernel {
   }
 };
 
-/// Quantizes a source into a matrix of the same logical extents: tensor scale first (see resolve_tensor_scale), then
-/// all blocks.
-template <class Format, class Exec, class Source, class FindAmax>
-void quantize_source(const std::string& label, const Exec& exec, const Source& source,
-                     const MatrixHandle<Format>& destination, const QuantizeData& options, const FindAmax& find_amax) {
-  resolve_tensor_scale<Format>(label, exec, destination.tensor_scale, options, find_amax);
-  const QuantizeKernel<Format, Source> kernel(source, destination, options);
-  Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.padded_blocks), kernel);
-}
-
+/// Quantizes a source into a matrix of the same logical extents: tensor scale first, then all blocks.
 template <class Format, class Exec, class Source>
 void quantize_source(const std::string& label, const Exec& exec, const Source& source,
                      const MatrixHandle<Format>& destination, const QuantizeData& options) {
-  quantize_source<Format>(label, exec, source, destination, options, [&](float* amax) {
+  resolve_tensor_scale<Format>(label, exec, destination.tensor_scale, options, [&](float* amax) {
     const AmaxKernel<Source> kernel(source, amax);
     Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.lines * kernel.chunks), kernel);
   });
+  const QuantizeKernel<Format, Source> kernel(source, destination, options);
+  Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.padded_blocks), kernel);
 }
 
 /// One index is one block of the source.
@@ -187,7 +202,11 @@ struct DequantizeKernel {
     float values[Format::block_size];
     const int count = source.block_length(b);
     dequantize_block<Format>(source.block(r, b), count, source.scale(r, b), values, source.pair().decode);
-    for (int i = 0; i < count; ++i) destination(r, b * Format::block_size + i) = static_cast<T>(values[i]);
+    T* to = &destination(r, b * Format::block_size);
+    if (destination.col_stride == 1)
+      for (int i = 0; i < count; ++i) to[i] = static_cast<T>(values[i]);
+    else
+      for (int i = 0; i < count; ++i) to[i * destination.col_stride] = static_cast<T>(values[i]);
   }
 };
 

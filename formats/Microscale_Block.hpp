@@ -30,6 +30,9 @@ inline namespace MICROSCALE_ISA {
 MICROSCALE_FUNCTION constexpr std::uint32_t block_amax_bits(const float* values, int count, NonFinite policy) {
   std::int32_t amax = 0;
   if (policy == NonFinite::strict) {
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 1  // a loop that was unrolled as a whole is no longer vectorized
+#endif
     for (int i = 0; i < count; ++i) {
       const auto mag = static_cast<std::int32_t>(Bits::from_float(values[i]) & Bits::magnitude);
       amax = mag > amax ? mag : amax;
@@ -103,27 +106,33 @@ MICROSCALE_FUNCTION constexpr std::uint8_t encode_block(const float* values, int
   return scale.byte;
 }
 
-namespace Impl {
+namespace Detail {
 
+/// quantize_block for a full block: the constant count is worth much to a compiler.
 template <BlockFormat F>
-MICROSCALE_FUNCTION constexpr std::uint8_t encode_and_pack(const float* values, int count, std::uint8_t* bytes,
-                                                           const BlockScaling& scaling) {
+MICROSCALE_FUNCTION constexpr std::uint8_t quantize_full_block(const float* values, std::uint8_t* bytes,
+                                                               const BlockScaling& scaling) {
   std::uint8_t codes[F::block_size] = {};
-  const std::uint8_t scale = encode_block<F>(values, count, codes, scaling);
-  pack_codes<F>(codes, count, bytes);
+  const std::uint8_t scale = encode_block<F>(values, F::block_size, codes, scaling);
+  pack_codes<F>(codes, F::block_size, bytes);
   return scale;
 }
 
-}  // namespace Impl
+}  // namespace Detail
 
 /// Quantizes one block of `count` <= F::block_size values (the last block of a row may be short) into
 /// packed_bytes<F>(count) bytes and returns the scale byte. One thread does the whole block.
 template <BlockFormat F>
 MICROSCALE_FUNCTION constexpr std::uint8_t quantize_block(const float* values, int count, std::uint8_t* bytes,
                                                           const BlockScaling& scaling = {}) {
-  // Most blocks are full, and the compiler makes more of a constant count.
-  if (count == F::block_size) return Impl::encode_and_pack<F>(values, F::block_size, bytes, scaling);
-  return Impl::encode_and_pack<F>(values, count, bytes, scaling);
+  if (count == F::block_size) return Detail::quantize_full_block<F>(values, bytes, scaling);
+  // Filled up with zeros, which change neither the scale nor a code.
+  float filled[F::block_size] = {};
+  for (int i = 0; i < count; ++i) filled[i] = values[i];
+  std::uint8_t packed[packed_bytes<F>(F::block_size)] = {};
+  const std::uint8_t scale = Detail::quantize_full_block<F>(filled, packed, scaling);
+  for (int i = 0; i < packed_bytes<F>(count); ++i) bytes[i] = packed[i];
+  return scale;
 }
 
 /// The value of one code: (code * block scale), rounded once (only subnormals and overflow to Inf can be inexact), then

@@ -37,7 +37,7 @@ struct MiniFloat {
   static constexpr int min_exponent = 1 - bias - MantissaBits;
 
   /// The value of a code, exactly. Bits above the element's own are ignored.
-  MICROSCALE_FUNCTION static constexpr float decode(std::uint8_t code) {
+  MICROSCALE_FORCEINLINE_FUNCTION static constexpr float decode(std::uint8_t code) {
     const std::uint32_t sign = static_cast<std::uint32_t>(code & sign_bit) << (31 - ExponentBits - MantissaBits);
     const auto mag = static_cast<std::int32_t>(code & (sign_bit - 1u));
     // Branch-free by masks of sign bits, as encode() and for the same reason.
@@ -60,7 +60,7 @@ struct MiniFloat {
   static constexpr float max = Bits::to_float((std::uint32_t{max_code} << (23 - MantissaBits)) + ((127u - bias) << 23));
 
   /// Round to nearest, ties to even, saturating at +-max (Inf too); the sign of zero is kept. NaN gives nan_code.
-  MICROSCALE_FUNCTION static constexpr std::uint8_t encode(float x) {
+  MICROSCALE_FORCEINLINE_FUNCTION static constexpr std::uint8_t encode(float x) {
     // Branch-free, on signed integers, so that a loop over a block vectorizes even with SSE2. Conditions are masks made
     // of sign bits, because the compiler would turn ?: into a branch.
     const auto u = Bits::from_float(x);

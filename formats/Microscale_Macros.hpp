@@ -12,6 +12,14 @@
 #define MICROSCALE_FUNCTION
 #endif
 
+// For what a loop over a block calls: left as a call, it keeps the loop from being vectorized, and in a large kernel
+// compilers do leave it.
+#if defined(__GNUC__)
+#define MICROSCALE_FORCEINLINE_FUNCTION MICROSCALE_FUNCTION inline __attribute__((always_inline))
+#else
+#define MICROSCALE_FORCEINLINE_FUNCTION MICROSCALE_FUNCTION inline
+#endif
+
 // Inline code may be compiled several times under different instruction sets (a backend has its own flags). Were the
 // copies to share one name, the linker would keep any one of them, perhaps one that this machine cannot run. Each set
 // of flags therefore has an inline namespace of its own. Plain data that crosses between such parts stays outside of

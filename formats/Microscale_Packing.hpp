@@ -3,6 +3,7 @@
 
 #include <Microscale_BlockFormat.hpp>
 
+#include <bit>
 #include <cstdint>
 
 namespace microscale::inline MICROSCALE_ISA {
@@ -68,8 +69,16 @@ MICROSCALE_FUNCTION constexpr std::uint64_t open_codes(std::uint64_t x) {
   return open_lanes<W, 8>(open_lanes<W, 16>(open_lanes<W, 32>(x)));
 }
 
-/// Bytes as a word, the first one lowest. With a constant count this compiles to one or two loads or stores.
+/// Bytes as a word, the first one lowest.
 MICROSCALE_FUNCTION constexpr std::uint64_t load_word(const std::uint8_t* bytes, int count) {
+  if constexpr (std::endian::native == std::endian::little) {
+    struct Eight {
+      std::uint8_t bytes[8];
+    };
+    if (count == 8)  // one load, where the compiler would make eight of the loop below
+      return __builtin_bit_cast(
+          std::uint64_t, Eight{{bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]}});
+  }
   std::uint64_t word = 0;
   for (int i = 0; i < count; ++i) word |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
   return word;

@@ -95,6 +95,33 @@ MICROSCALE_FUNCTION constexpr ScalePosition position_in_tile(ScaleLayout layout,
   return {0, 0};
 }
 
+namespace Detail {
+
+template <ScaleLayout L>
+MICROSCALE_FUNCTION constexpr std::int64_t offset_in_tile_row(std::int64_t row, std::int64_t col) {
+  constexpr ScaleTile tile = scale_tile(L);
+  return col / tile.cols * (tile.rows * tile.cols) +
+         offset_in_tile(L, static_cast<int>(row % tile.rows), static_cast<int>(col % tile.cols));
+}
+
+}  // namespace Detail
+
+/// The row of tiles that holds a row.
+MICROSCALE_FUNCTION constexpr std::int64_t tile_row(ScaleLayout layout, std::int64_t row) {
+  // Each case has a constant divisor, so that this is a shift: kernels call it for every block.
+  switch (layout) {
+    case ScaleLayout::linear:
+      return row;
+    case ScaleLayout::tcgen:
+      return row / scale_tile(ScaleLayout::tcgen).rows;
+    case ScaleLayout::cdna4:
+      return row / scale_tile(ScaleLayout::cdna4).rows;
+    case ScaleLayout::tile_8x4:
+      return row / scale_tile(ScaleLayout::tile_8x4).rows;
+  }
+  return row;
+}
+
 /// The index map of the scales of a matrix with `rows` rows and `cols` block columns, seen as [tile_rows,
 /// tile_row_bytes]. All arithmetic is 64-bit.
 struct ScaleMap {
@@ -119,13 +146,21 @@ struct ScaleMap {
 
   /// Offset of (row, col) from the start of the row of tiles that holds `row`.
   MICROSCALE_FUNCTION constexpr std::int64_t offset_in_tile_row(std::int64_t row, std::int64_t col) const {
-    const ScaleTile tile = scale_tile(layout);
-    return col / tile.cols * (tile.rows * tile.cols) +
-           offset_in_tile(layout, static_cast<int>(row % tile.rows), static_cast<int>(col % tile.cols));
+    switch (layout) {  // constant tiles, as in tile_row()
+      case ScaleLayout::linear:
+        return col;
+      case ScaleLayout::tcgen:
+        return Detail::offset_in_tile_row<ScaleLayout::tcgen>(row, col);
+      case ScaleLayout::cdna4:
+        return Detail::offset_in_tile_row<ScaleLayout::cdna4>(row, col);
+      case ScaleLayout::tile_8x4:
+        return Detail::offset_in_tile_row<ScaleLayout::tile_8x4>(row, col);
+    }
+    return col;
   }
   /// Offset of (row, col) from the start of a compact buffer. Defined for padding rows and columns too.
   MICROSCALE_FUNCTION constexpr std::int64_t offset(std::int64_t row, std::int64_t col) const {
-    return row / scale_tile(layout).rows * tile_row_bytes() + offset_in_tile_row(row, col);
+    return tile_row(layout, row) * tile_row_bytes() + offset_in_tile_row(row, col);
   }
   /// The inverse of offset; the result may lie in the padding (row >= rows or col >= cols).
   MICROSCALE_FUNCTION constexpr ScalePosition position(std::int64_t byte_offset) const {
