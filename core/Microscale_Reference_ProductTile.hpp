@@ -19,6 +19,16 @@ inline constexpr std::array<float, 256> element_values = [] {
   return values;
 }();
 
+/// The values of the two 4-bit codes in a byte.
+template <class Element>
+inline constexpr std::array<std::array<float, 2>, 256> element_pairs = [] {
+  std::array<std::array<float, 2>, 256> pairs{};
+  for (int byte = 0; byte < 256; ++byte)
+    pairs[byte] = {Element::decode(static_cast<std::uint8_t>(byte & 15)),
+                   Element::decode(static_cast<std::uint8_t>(byte >> 4))};
+  return pairs;
+}();
+
 // Without FMA instructions a fused multiply-add is a slow library call. It is not needed where the product is exact in
 // binary32, since then multiplying and adding rounds once as well. So it is for elements of at most 12 significant bits
 // that are multiples of 2^-50 below 2^60 (all minifloats): their products have at most 24 bits and lie far from
@@ -140,9 +150,20 @@ class ProductTile {
   template <class F>
   static void decode_codes(const MatrixHandle<F>& m, std::int64_t row, std::int64_t k, int length, float* out,
                            int stride) {
-    std::uint8_t codes[F::block_size] = {};
-    unpack_codes<F>(m.row(row) + packed_bytes<F>(k), length, codes);  // blocks start at whole bytes
-    for (int i = 0; i < length; ++i) out[i * stride] = element_values<typename F::element>[codes[i]];
+    const std::uint8_t* bytes = m.row(row) + packed_bytes<F>(k);  // blocks start at whole bytes
+    using Element = typename F::element;
+    if constexpr (code_bits<F> == 4) {
+      for (int i = 0; i < length / 2; ++i) {
+        const auto& pair = element_pairs<Element>[bytes[i]];
+        out[2 * i * stride] = pair[0];
+        out[(2 * i + 1) * stride] = pair[1];
+      }
+      if (length % 2 != 0) out[(length - 1) * stride] = element_pairs<Element>[bytes[length / 2]][0];
+    } else {
+      std::uint8_t codes[F::block_size] = {};
+      unpack_codes<F>(bytes, length, codes);
+      for (int i = 0; i < length; ++i) out[i * stride] = element_values<Element>[codes[i]];
+    }
   }
 
   /// Whether 2 to any sum of two E8M0 exponents that meet here is a normal binary32 value: then multiplying by it is
@@ -164,50 +185,45 @@ class ProductTile {
   void multiply(int length, int rows, int cols, float* out, int pitch) const {
     const bool fits = !both_e8m0 || exponents_fit(rows, cols);
     for (int j = 0; j < cols; j += 8)
-      for (int i = 0; i < rows; i += 4) {
-        Float4 dots[4][2] = {};
-        if constexpr (Exact)
-          multiply_exact(length, i, j, dots);
+      for (int i = 0; i < rows; i += 4)
+        if (i + 1 < rows)
+          multiply_group<Exact, 4>(length, i, j, fits, out + i * pitch + j, pitch);
         else
-          multiply_fused(length, i, j, dots);
-        if (fits)
-          add_scaled(i, j, dots, out + i * pitch + j, pitch);
-        else
-          add_scaled_by_exponents(i, j, dots, out + i * pitch + j, pitch);
-      }
+          multiply_group<Exact, 1>(length, i, j, fits, out + i * pitch + j, pitch);
   }
 
-  void multiply_exact(int length, int i, int j, Float4 (&result)[4][2]) const {
-    Float4 dots[4][2] = {};
-    for (int k = 0; k < length; ++k) {
-      const Float4 b0 = load(&m_b[k][j]), b1 = load(&m_b[k][j + 4]);
+  /// One block of Rows rows and 8 columns.
+  template <bool Exact, int Rows>
+  void multiply_group(int length, int i, int j, bool fits, float* out, int pitch) const {
+    Float4 dots[Rows][2] = {};
+    if constexpr (Exact) {
+      for (int k = 0; k < length; ++k) {
+        const Float4 b0 = load(&m_b[k][j]), b1 = load(&m_b[k][j + 4]);
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 4
 #endif
-      for (int r = 0; r < 4; ++r) {
-        const Float4 x = broadcast(m_a[i + r][k]);
-        dots[r][0] = dots[r][0] + x * b0;
-        dots[r][1] = dots[r][1] + x * b1;
+        for (int r = 0; r < Rows; ++r) {
+          const Float4 x = broadcast(m_a[i + r][k]);
+          dots[r][0] = dots[r][0] + x * b0;
+          dots[r][1] = dots[r][1] + x * b1;
+        }
+      }
+    } else {
+      for (int r = 0; r < Rows; ++r) {
+        float dot[8] = {};
+        for (int k = 0; k < length; ++k)
+          for (int c = 0; c < 8; ++c) dot[c] = fused_multiply_add(m_a[i + r][k], m_b[k][j + c], dot[c]);
+        for (int c = 0; c < 8; ++c) dots[r][c / 4][c % 4] = dot[c];
       }
     }
-    for (int r = 0; r < 4; ++r)
-      for (int h = 0; h < 2; ++h) result[r][h] = dots[r][h];
-  }
-
-  void multiply_fused(int length, int i, int j, Float4 (&dots)[4][2]) const {
-    for (int r = 0; r < 4; ++r) {
-      float dot[8] = {};
-      for (int k = 0; k < length; ++k)
-        for (int c = 0; c < 8; ++c) dot[c] = fused_multiply_add(m_a[i + r][k], m_b[k][j + c], dot[c]);
-      for (int c = 0; c < 8; ++c) dots[r][c / 4][c % 4] = dot[c];
-    }
-  }
-
-  void add_scaled(int i, int j, const Float4 (&dots)[4][2], float* out, int pitch) const {
-    for (int r = 0; r < 4; ++r)
+    for (int r = 0; r < Rows; ++r)
       for (int h = 0; h < 2; ++h) {
-        auto* sum = reinterpret_cast<Float4*>(out + r * pitch + 4 * h);
-        *sum = *sum + scaled(dots[r][h], broadcast(m_a_scales[i + r]), load(&m_b_scales[j + 4 * h]));
+        float* sums = out + r * pitch + 4 * h;
+        if (fits)
+          store(sums, load(sums) + scaled(dots[r][h], broadcast(m_a_scales[i + r]), load(&m_b_scales[j + 4 * h])));
+        else
+          for (int c = 0; c < 4; ++c)
+            sums[c] += scaled_by_exponents(dots[r][h][c], m_a_bytes[i + r], m_b_bytes[j + 4 * h + c]);
       }
   }
 
@@ -223,17 +239,15 @@ class ProductTile {
       return dot * scale_a * scale_b;
   }
 
-  void add_scaled_by_exponents(int i, int j, const Float4 (&dots)[4][2], float* out, int pitch) const {
-    for (int r = 0; r < 4; ++r)
-      for (int c = 0; c < 8; ++c) {
-        ScaleProduct scale;
-        scale.multiply<E8M0>(m_a_bytes[i + r]);
-        scale.multiply<E8M0>(m_b_bytes[j + c]);
-        out[r * pitch + c] += scale.apply(dots[r][c / 4][c % 4]);
-      }
+  static float scaled_by_exponents(float dot, std::uint8_t a, std::uint8_t b) {
+    ScaleProduct scale;
+    scale.multiply<E8M0>(a);
+    scale.multiply<E8M0>(b);
+    return scale.apply(dot);
   }
 
   static Float4 load(const float* p) { return *reinterpret_cast<const Float4*>(p); }
+  static void store(float* p, Float4 x) { *reinterpret_cast<Float4*>(p) = x; }
   static Float4 broadcast(float x) { return Float4{x, x, x, x}; }
 
   alignas(64) float m_a[max_rows][depth];

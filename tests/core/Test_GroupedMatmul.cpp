@@ -72,7 +72,8 @@ BlockScaledMatrix<F, Space> activations(const Slots& slots, std::int64_t rows, S
   auto m =
       BlockScaledMatrix<F, Space>::grouped("a", rows, depth, static_cast<std::int64_t>(slots.sizes.size()), layout);
   const auto h = m.handle();
-  const auto filled = random_operand<F>(rows, depth, ScaleLayout::linear, seed, Scales::moderate).handle();
+  const auto source = random_operand<F>(rows, depth, ScaleLayout::linear, seed, Scales::moderate);
+  const auto filled = source.handle();
   for (std::int64_t i = 0; i < h.tile_rows; ++i)
     for (std::int64_t j = 0; j < h.map.tile_row_bytes(); ++j) h.scales[i * h.scale_pitch + j] = 0xff;
   for (std::int64_t r = 0; r < rows; ++r) {
