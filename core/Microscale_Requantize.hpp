@@ -23,37 +23,23 @@ struct DequantizedSource {
     load(r, c, 1, &value);
     return value;
   }
-  /// Values of columns [begin, begin + count) of row r, decoding each scale once.
+  /// Values of columns [begin, begin + count) of row r, block by block.
   KOKKOS_FUNCTION void load(std::int64_t r, std::int64_t begin, int count, float* values) const {
     const float decode = matrix.pair().decode;
     const std::int64_t end = begin + count;
     for (std::int64_t c = begin; c < end;) {
-      const std::int64_t b = c / Format::block_size;
-      const float scale = Format::scale::decode(matrix.scale(r, b));
-      const std::int64_t block_end = (b + 1) * Format::block_size;
-      for (; c < end && c < block_end; ++c)
-        values[c - begin] = dequantize_code<Format>(read_code<Format>(matrix.row(r), c), scale, decode);
+      const std::int64_t b = c / Format::block_size, first = b * Format::block_size;
+      const int length = matrix.block_length(b);
+      const std::uint8_t byte = matrix.scale(r, b);
+      if (c == first && first + length <= end) {
+        dequantize_block<Format>(matrix.block(r, b), length, byte, values + (c - begin), decode);
+        c += length;
+      } else {  // blocks of the destination that do not fit those of the source
+        const float scale = Format::scale::decode(byte);
+        for (; c < end && c < first + length; ++c)
+          values[c - begin] = dequantize_code<Format>(read_code<Format>(matrix.row(r), c), scale, decode);
+      }
     }
-  }
-};
-
-/// Largest finite magnitude of a quantized matrix; one index is one block.
-template <class Format>
-struct DequantizedAmaxKernel {
-  DequantizedSource<Format> source;
-  float* amax;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    const std::int64_t r = index / source.matrix.map.cols, b = index % source.matrix.map.cols;
-    float values[Format::block_size];
-    const int count = source.matrix.block_length(b);
-    source.load(r, b * Format::block_size, count, values);
-    float largest = 0.0f;
-    for (int i = 0; i < count; ++i) {
-      const float magnitude = Bits::to_float(Bits::from_float(values[i]) & Bits::magnitude);
-      if (magnitude <= float_max && magnitude > largest) largest = magnitude;
-    }
-    raise_maximum(amax, largest);
   }
 };
 
@@ -85,12 +71,8 @@ template <ExecutionSpace Exec, BlockFormat From, class FromSpace, BlockFormat To
 void requantize(const Exec& exec, const BlockScaledMatrix<From, FromSpace>& src,
                 const BlockScaledMatrix<To, ToSpace>& dst, const QuantizeOptions& options = {}) {
   Impl::check_requantize<Exec>(src, dst, options);
-  const char* label = "microscale::requantize[reference]";
-  const Impl::DequantizedSource<From> source(src.handle());
-  Impl::quantize_source<To>(label, exec, source, dst.handle(), Impl::quantize_data(options), [&](float* amax) {
-    Kokkos::parallel_for(label, Impl::IndexRange<Exec>(exec, 0, src.rows() * src.blocks()),
-                         Impl::DequantizedAmaxKernel<From>{source, amax});
-  });
+  Impl::quantize_source<To>("microscale::requantize[reference]", exec, Impl::DequantizedSource<From>(src.handle()),
+                            dst.handle(), Impl::quantize_data(options));
 }
 
 }  // namespace reference
