@@ -274,8 +274,8 @@ void run_moe() {
                 static_cast<long long>(experts), Format::name, 100 * error);
     require(error < limit, std::string("the mixture of experts is off in ") + Format::name);
   };
-  // A format of p significant bits rounds with a relative error of about 2^-p / sqrt(3) in each operand; two products
-  // and the gate stack a handful of such errors.
+  // Each operand is rounded with a relative error of about 2.5 % (E4M3) or 10 % (NVFP4). A product has two of them, a
+  // gated one twice as many, and the second product adds its own: 2.5 or 10 % times sqrt(2 * 3), give or take.
   run.template operator()<ms::MXFP8_E4M3>(0.08);
   run.template operator()<ms::NVFP4>(0.30);
 }
