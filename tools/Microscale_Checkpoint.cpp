@@ -74,13 +74,10 @@ void Checkpoint::open_folder() {
 
 void Checkpoint::find_logical_tensors() {
   const auto stated = stated_format(m_quantization_config);
-  const FindTensor find_part = [&](const std::string& name) -> const TensorInfo* {
-    const auto place = m_places.find(name);
-    return place == m_places.end() ? nullptr : place->second.tensor;
-  };
+  const auto find_any = [&](const std::string& name) { return find_part(name); };
   for (std::size_t s = 0; s < m_shards.size(); ++s)
     for (const auto& tensor : m_shards[s].tensors()) {
-      auto logical = logical_tensor(tensor, find_part, stated, m_shards[s].path());
+      auto logical = logical_tensor(tensor, find_any, stated, m_shards[s].path());
       if (!logical) continue;
       if (!m_by_name.emplace(logical->name, m_tensors.size()).second)
         throw FileError(m_shards[s].path(),
@@ -95,7 +92,19 @@ const CheckpointTensor* Checkpoint::find(const std::string& name) const {
 }
 
 bool Checkpoint::is_quantized() const {
-  return std::any_of(m_tensors.begin(), m_tensors.end(), [](const auto& tensor) { return tensor.format.has_value(); });
+  return std::any_of(m_tensors.begin(), m_tensors.end(), [](const auto& tensor) { return tensor.is_quantized(); });
+}
+
+const CheckpointTensor* Checkpoint::unknown_quantization() const {
+  const auto found = std::find_if(m_tensors.begin(), m_tensors.end(), [&](const auto& tensor) {
+    return is_unknown_quantization(tensor, [&](const std::string& name) { return find_part(name); });
+  });
+  return found == m_tensors.end() ? nullptr : &*found;
+}
+
+const TensorInfo* Checkpoint::find_part(const std::string& name) const {
+  const auto place = m_places.find(name);
+  return place == m_places.end() ? nullptr : place->second.tensor;
 }
 
 std::span<const std::byte> Checkpoint::bytes(const TensorInfo& tensor) const {

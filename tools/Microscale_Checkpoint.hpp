@@ -47,7 +47,10 @@ class Checkpoint {
   /// The logical tensors, shard by shard in the order of the files.
   const std::vector<CheckpointTensor>& tensors() const { return m_tensors; }
   const CheckpointTensor* find(const std::string& name) const;
+  /// Whether any tensor is quantized in a way that this program knows.
   bool is_quantized() const;
+  /// A tensor that is quantized in a way that it does not know, or null.
+  const CheckpointTensor* unknown_quantization() const;
 
   std::span<const std::byte> bytes(const TensorInfo& tensor) const;
   /// The value of a tensor's tensor scale as the file has it; the tensor must have one.
@@ -56,6 +59,7 @@ class Checkpoint {
  private:
   void open_folder();
   void find_logical_tensors();
+  const TensorInfo* find_part(const std::string& name) const;
 
   std::filesystem::path m_path;
   bool m_is_folder = false;

@@ -1,7 +1,7 @@
 #include <Microscale_Commands.hpp>
 #include <Microscale_Errors.hpp>
 #include <Microscale_Report.hpp>
-#include <Microscale_Rows.hpp>
+#include <Microscale_Values.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,28 +9,6 @@
 
 namespace microscale::tools {
 namespace {
-
-/// One side of the comparison of a tensor.
-struct Side {
-  const Checkpoint& checkpoint;
-  const CheckpointTensor& tensor;
-  TensorScalePair pair;
-
-  Side(const Checkpoint& from, const CheckpointTensor& which)
-      : checkpoint(from), tensor(which), pair(tensor_scale_pair(from, which)) {}
-
-  std::string type() const {
-    return tensor.format ? to_string(*tensor.format) : std::string(to_string(tensor.data->dtype));
-  }
-  bool has_values() const { return tensor.format || is_quantizable(tensor.data->dtype); }
-  void values(std::int64_t first, std::int64_t count, std::vector<double>& result) const {
-    if (tensor.format)
-      values_of(block_rows(checkpoint, tensor, pair, first, count), result.data());
-    else
-      values_of(plain_rows(checkpoint, tensor, first, count), result.data());
-    release_pages(row_bytes(checkpoint, tensor, first, count));
-  }
-};
 
 struct Compared {
   std::string name;
@@ -42,34 +20,32 @@ struct Compared {
   bool equal = false;              ///< bytes, of others
 };
 
-ErrorSums error_between(const Side& a, const Side& b) {
-  const MatrixShape shape = matrix_shape(a.tensor.shape);
+ErrorSums error_between(const TensorValues& a, const TensorValues& b) {
   ErrorSums sums;
-  for_rows(shape, [&](std::int64_t first, std::int64_t count) {
-    const auto elements = static_cast<std::size_t>(count * shape.cols);
-    std::vector<double> x(elements), y(elements), limits;
-    a.values(first, count, x);
-    b.values(first, count, y);
-    std::int64_t block = 1;
-    if (b.tensor.format) {
-      limits = block_limits(block_rows(b.checkpoint, b.tensor, b.pair, first, count));
-      block = traits_of(*b.tensor.format).id.block_size;
-    }
-    sums += measure(x.data(), y.data(), count, shape.cols, limits, block);
+  std::vector<double> x, y;
+  for_rows(a.shape(), [&](std::int64_t first, std::int64_t count) {
+    a.read(first, count, x);
+    b.read(first, count, y);
+    sums += measure(x.data(), y.data(), count, a.shape().cols, b.limits(first, count), b.block_size());
+    a.release(first, count);
+    b.release(first, count);
   });
   return sums;
 }
 
-Compared compared(const Side& a, const Side& b) {
-  if (a.tensor.shape != b.tensor.shape)
-    throw FileError(b.checkpoint.shards()[b.tensor.shard].path(),
-                    "tensor \"" + printable(b.tensor.name) + "\" is " + shape_text(b.tensor.shape) + ", but " +
-                        shape_text(a.tensor.shape) + " in " + printable(a.checkpoint.shards()[a.tensor.shard].path()));
-  Compared result{a.tensor.name, a.tensor.shape, a.type(), b.type(), b.tensor.format.has_value(), {}, false};
-  if (a.has_values() && b.has_values()) {
+Compared compared(const TensorValues& a, const TensorValues& b) {
+  const CheckpointTensor &tensor_a = a.tensor(), &tensor_b = b.tensor();
+  if (tensor_a.shape != tensor_b.shape)
+    throw FileError(b.checkpoint().shards()[tensor_b.shard].path(),
+                    "tensor \"" + printable(tensor_b.name) + "\" is " + shape_text(tensor_b.shape) + ", but " +
+                        shape_text(tensor_a.shape) + " in " +
+                        printable(a.checkpoint().shards()[tensor_a.shard].path()));
+  Compared result{
+      tensor_a.name, tensor_a.shape, type_text(tensor_a), type_text(tensor_b), tensor_b.format.has_value(), {}, false};
+  if (a.exist() && b.exist()) {
     result.error = error_between(a, b);
   } else {
-    const auto x = a.checkpoint.bytes(*a.tensor.data), y = b.checkpoint.bytes(*b.tensor.data);
+    const auto x = a.checkpoint().bytes(*tensor_a.data), y = b.checkpoint().bytes(*tensor_b.data);
     result.equal = result.type_a == result.type_b && x.size() == y.size() &&
                    (x.empty() || std::memcmp(x.data(), y.data(), x.size()) == 0);
   }

@@ -140,6 +140,23 @@ void dequantize_rows(const BlockRows& source, Dtype dtype, std::byte* result) {
   });
 }
 
+void dequantize_fp8(Dtype codes, const std::byte* data, std::int64_t count, float scale, Dtype dtype,
+                    std::byte* result) {
+  const auto convert = [&](auto element) {
+    visit_dtype(dtype, [&](auto t) {
+      using T = decltype(t);
+      T* const values = reinterpret_cast<T*>(result);
+      Kokkos::parallel_for("microscale::tool::dequantize_fp8",
+                           Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(0, count), [=](std::int64_t i) {
+                             const auto code = static_cast<std::uint8_t>(data[i]);
+                             values[i] = static_cast<T>(decltype(element)::decode(code) * scale);
+                           });
+      Exec().fence("microscale::tool::dequantize_fp8");
+    });
+  };
+  codes == Dtype::F8_E4M3 ? convert(E4M3{}) : convert(E5M2{});
+}
+
 void values_of(const PlainRows& source, double* result) {
   visit_dtype(source.dtype, [&](auto t) {
     using T = decltype(t);
@@ -155,12 +172,6 @@ void values_of(const PlainRows& source, double* result) {
                          });
     Exec().fence("microscale::tool::values");
   });
-}
-
-void values_of(const BlockRows& source, double* result) {
-  std::vector<float> values(static_cast<std::size_t>(source.rows * source.cols));
-  dequantize_rows(source, Dtype::F32, reinterpret_cast<std::byte*>(values.data()));
-  values_of(PlainRows{Dtype::F32, reinterpret_cast<const std::byte*>(values.data()), source.rows, source.cols}, result);
 }
 
 std::vector<double> block_limits(const BlockRows& source) {

@@ -44,9 +44,12 @@ void quantize_rows(const PlainRows& source, FileFormat format, ScaleRule rule, T
 /// Dequantizes rows into `result`, aligned, rows x cols of `dtype` (F32, F16 or BF16).
 void dequantize_rows(const BlockRows& source, Dtype dtype, std::byte* result);
 
-/// The values of rows in double: exactly those of the file, or what dequantize_rows gives in F32.
+/// `count` values code * scale, one binary32 product rounded to `dtype`; `codes` is F8_E4M3 or F8_E5M2.
+void dequantize_fp8(Dtype codes, const std::byte* data, std::int64_t count, float scale, Dtype dtype,
+                    std::byte* result);
+
+/// The values of rows in double, exactly those of the file.
 void values_of(const PlainRows& source, double* result);
-void values_of(const BlockRows& source, double* result);
 
 /// The largest magnitude that each block can hold (rows x scale columns).
 std::vector<double> block_limits(const BlockRows& source);

@@ -2,7 +2,7 @@
 #include <Microscale_Errors.hpp>
 #include <Microscale_Report.hpp>
 #include <Microscale_Rewrite.hpp>
-#include <Microscale_Rows.hpp>
+#include <Microscale_Values.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,21 +11,19 @@ namespace microscale::tools {
 namespace {
 
 struct DequantizeTensor {
-  const Checkpoint& checkpoint;
-  const CheckpointTensor& tensor;
-  TensorScalePair pair;
+  TensorValues values;
   Dtype dtype;
 
   void operator()(TensorSink& sink, Progress& progress) const {
-    const MatrixShape shape = matrix_shape(tensor.shape);
+    const CheckpointTensor& tensor = values.tensor();
+    const MatrixShape shape = values.shape();
     const std::uint64_t pitch = static_cast<std::uint64_t>(shape.cols) * bits_of(dtype) / 8;
     for_rows(shape, [&](std::int64_t first, std::int64_t count) {
-      std::vector<std::byte> values(static_cast<std::size_t>(count) * pitch);
-      dequantize_rows(block_rows(checkpoint, tensor, pair, first, count), dtype, values.data());
-      sink.write(tensor.name, static_cast<std::uint64_t>(first) * pitch, std::move(values));
-      const auto read = row_bytes(checkpoint, tensor, first, count);
-      progress.advance(read.size(), tensor.name);
-      release_pages(read);
+      std::vector<std::byte> result(static_cast<std::size_t>(count) * pitch);
+      values.dequantize(first, count, dtype, result.data());
+      sink.write(tensor.name, static_cast<std::uint64_t>(first) * pitch, std::move(result));
+      progress.advance(row_bytes(values.checkpoint(), tensor, first, count).size(), tensor.name);
+      values.release(first, count);
     });
   }
 };
@@ -35,13 +33,18 @@ struct DequantizeTensor {
 void dequantize_command(const DequantizeArguments& arguments) {
   const Checkpoint checkpoint(arguments.input);
   if (!checkpoint.is_quantized()) throw FileError(arguments.input.string(), "holds no block-scaled tensor");
+  // Its scales would lose their meaning with the config.
+  if (const auto* const unknown = checkpoint.unknown_quantization())
+    throw FileError(checkpoint.shards()[unknown->shard].path(),
+                    "tensor \"" + printable(unknown->name) + "\" (" + type_text(*unknown) +
+                        ") is quantized in a way that this program does not read");
   RewritePlan plan;
   plan.verb = "dequantize";
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
     const CheckpointTensor& tensor = checkpoint.tensors()[i];
-    if (!tensor.format) continue;
+    if (!tensor.is_quantized()) continue;
     plan.tensors[i] = {{{tensor.name, arguments.dtype, tensor.shape, 0, 0}},
-                       DequantizeTensor{checkpoint, tensor, tensor_scale_pair(checkpoint, tensor), arguments.dtype}};
+                       DequantizeTensor{{checkpoint, tensor}, arguments.dtype}};
   }
   const RewriteResult result = rewrite(checkpoint, plan, arguments.output, arguments.force);
   std::printf("dequantized %zu of %zu tensors to %s, the others copied: all tensors now %s\n", plan.tensors.size(),

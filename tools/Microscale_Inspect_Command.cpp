@@ -16,20 +16,16 @@ std::uint64_t stored_bytes(const LogicalTensor& tensor) {
   return bytes;
 }
 
-/// The block format, or the dtype of a plain tensor.
-std::string type_of(const LogicalTensor& tensor) {
-  return tensor.format ? to_string(*tensor.format) : std::string(to_string(tensor.data->dtype));
-}
-
 Json tensor_json(const Checkpoint& checkpoint, const CheckpointTensor& tensor) {
   Json entry = {{"name", tensor.name},
                 {"shape", tensor.shape},
-                {"type", type_of(tensor)},
+                {"type", type_text(tensor)},
                 {"bytes", stored_bytes(tensor)},
                 {"file", std::filesystem::path(checkpoint.shards()[tensor.shard].path()).filename().string()}};
-  if (!tensor.format) return entry;
+  if (!tensor.is_quantized()) return entry;
   entry["style"] = to_string(tensor.style);
-  entry["stored_as"] = {tensor.data->name, tensor.scale->name};
+  entry["stored_as"] = {tensor.data->name};
+  if (tensor.scale != nullptr) entry["stored_as"].push_back(tensor.scale->name);
   if (tensor.tensor_scale != nullptr) {
     entry["stored_as"].push_back(tensor.tensor_scale->name);
     entry["tensor_scale"] = {{"kind", tensor.half == TensorScaleHalf::decode ? "decode" : "encode"},
@@ -63,15 +59,15 @@ void inspect_command(const std::filesystem::path& input, bool json) {
   std::size_t width = 4, type_width = 4;
   for (const auto& tensor : checkpoint.tensors()) {
     width = std::max(width, printable(tensor.name).size());
-    type_width = std::max(type_width, type_of(tensor).size());
+    type_width = std::max(type_width, type_text(tensor).size());
   }
   for (const auto& tensor : checkpoint.tensors()) {
     std::string line = printable(tensor.name);
     line.resize(width + 2, ' ');
-    line += type_of(tensor);
+    line += type_text(tensor);
     line.resize(width + 2 + type_width + 2, ' ');
     line += shape_text(tensor.shape) + "  " + human_bytes(stored_bytes(tensor));
-    if (tensor.format) line += "  " + std::string(to_string(tensor.style));
+    if (tensor.is_quantized()) line += "  " + std::string(to_string(tensor.style));
     if (tensor.tensor_scale != nullptr)
       line += std::string(tensor.half == TensorScaleHalf::decode ? ", decode" : ", encode") + " scale " +
               number_text(checkpoint.tensor_scale(tensor), 9);

@@ -63,9 +63,10 @@ struct QuantizeTensor {
 
   void add_error(const PlainRows& source, const BlockRows& quantized, std::int64_t block) const {
     const auto elements = static_cast<std::size_t>(source.rows * source.cols);
-    std::vector<double> a(elements), b(elements);
+    std::vector<float> values(elements);
+    dequantize_rows(quantized, Dtype::F32, reinterpret_cast<std::byte*>(values.data()));
+    std::vector<double> a(elements), b(values.begin(), values.end());
     values_of(source, a.data());
-    values_of(quantized, b.data());
     *error += measure(a.data(), b.data(), source.rows, source.cols, block_limits(quantized), block);
   }
 };

@@ -81,7 +81,13 @@ class Reader {
     if (!cols)
       fail(data, "and its scales " + described(scale) + " do not fit each other as " + to_string(format) + ": " +
                      std::to_string(traits_of(format).id.block_size) + " elements share a scale");
-    LogicalTensor tensor{std::move(name), data.shape, format, style, half, &data, &scale, nullptr};
+    LogicalTensor tensor{.name = std::move(name),
+                         .shape = data.shape,
+                         .format = format,
+                         .style = style,
+                         .half = half,
+                         .data = &data,
+                         .scale = &scale};
     tensor.shape.back() = *cols;
     if (half != TensorScaleHalf::none) {
       tensor.tensor_scale = find(tensor.name + suffix);
@@ -127,6 +133,16 @@ std::optional<LogicalTensor> read_named(const TensorInfo& data, const TensorInfo
   if (data.dtype == Dtype::U8 && scale.dtype == Dtype::F8_E4M3)
     return reader.block_scaled(data, scale, data.name, FileFormat::nvfp4, Style::modelopt, TensorScaleHalf::decode,
                                "_scale_2");
+  const bool fp8 = data.dtype == Dtype::F8_E4M3 || data.dtype == Dtype::F8_E5M2;
+  if (fp8 && scale.dtype == Dtype::F32 && scale.elements() == 1)
+    return LogicalTensor{.name = data.name,
+                         .shape = data.shape,
+                         .format = {},
+                         .style = Style::modelopt,
+                         .half = TensorScaleHalf::decode,
+                         .data = &data,
+                         .tensor_scale = &scale,
+                         .scaled_fp8 = true};
   if (!is_e8m0(scale.dtype)) return std::nullopt;
   if (data.dtype == Dtype::F8_E4M3)
     return reader.block_scaled(data, scale, data.name, FileFormat::mxfp8_e4m3, Style::compressed_tensors);
@@ -141,14 +157,12 @@ LogicalTensor read_blocks(const TensorInfo& data, const TensorInfo& scale, std::
   if (data.dtype != Dtype::U8 || !is_e8m0(scale.dtype) || shape.size() < 2 || shape.back() != 16 ||
       !std::equal(shape.begin(), shape.end() - 1, scale.shape.begin(), scale.shape.end()))
     reader.fail(data, "and its scales " + described(scale) + " are not MXFP4 blocks of 16 bytes with a scale each");
-  LogicalTensor tensor{std::move(name),
-                       {shape.begin(), shape.end() - 1},
-                       FileFormat::mxfp4,
-                       Style::gpt_oss,
-                       TensorScaleHalf::none,
-                       &data,
-                       &scale,
-                       nullptr};
+  LogicalTensor tensor{.name = std::move(name),
+                       .shape = {shape.begin(), shape.end() - 1},
+                       .format = FileFormat::mxfp4,
+                       .style = Style::gpt_oss,
+                       .data = &data,
+                       .scale = &scale};
   if (__builtin_mul_overflow(tensor.shape.back(), std::uint64_t{32}, &tensor.shape.back()))
     reader.fail(data, "is too large");
   return tensor;
@@ -259,12 +273,31 @@ StoredTensor stored_tensor(Style style, FileFormat format, const std::string& na
   return stored;
 }
 
+std::string type_text(const LogicalTensor& tensor) {
+  if (tensor.format) return to_string(*tensor.format);
+  return std::string(to_string(tensor.data->dtype)) + (tensor.scaled_fp8 ? " scaled" : "");
+}
+
 std::optional<LogicalTensor> logical_tensor(const TensorInfo& tensor, const FindTensor& find,
                                             std::optional<FileFormat> stated, const std::string& path) {
   const Reader reader(find, path);
   if (auto logical = block_scaled_tensor(tensor, reader, stated)) return logical;
   if (is_part(tensor, reader, stated)) return std::nullopt;
-  return LogicalTensor{tensor.name, tensor.shape, {}, Style::microscale, TensorScaleHalf::none, &tensor, {}, {}};
+  return LogicalTensor{.name = tensor.name, .shape = tensor.shape, .format = {}, .data = &tensor};
+}
+
+bool is_unknown_quantization(const LogicalTensor& tensor, const FindTensor& find) {
+  // Real numbers and positions may have something called a scale beside them for reasons of their own.
+  constexpr std::array no_codes{Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::I64, Dtype::BOOL};
+  if (tensor.is_quantized() || std::find(no_codes.begin(), no_codes.end(), tensor.data->dtype) != no_codes.end())
+    return false;
+  const auto has_scales = [&](const std::string& name) {
+    return find(name + "_scale") != nullptr || find(name + "_scale_inv") != nullptr ||
+           find(name + "_scales") != nullptr;
+  };
+  for (const std::string_view end : {"_packed", "_blocks"})
+    if (ends_with(tensor.name, end) && has_scales(without(tensor.name, end))) return true;
+  return has_scales(tensor.name);
 }
 
 Json quantization_config(Style style, FileFormat format, const std::string& scale_rule,

@@ -41,7 +41,7 @@ struct StoredTensor {
 StoredTensor stored_tensor(Style style, FileFormat format, const std::string& name,
                            const std::vector<std::uint64_t>& shape);
 
-/// A tensor as a user sees it: plain, or block-scaled and put together from its parts.
+/// A tensor as a user sees it: plain, or quantized and put together from its parts.
 struct LogicalTensor {
   std::string name;
   std::vector<std::uint64_t> shape;
@@ -51,17 +51,28 @@ struct LogicalTensor {
   const TensorInfo* data = nullptr;
   const TensorInfo* scale = nullptr;
   const TensorInfo* tensor_scale = nullptr;
+  /// FP8 codes with only a tensor scale, which is no block format but stands beside NVFP4 in ModelOpt's mixed files.
+  bool scaled_fp8 = false;
+
+  bool is_quantized() const { return format.has_value() || scaled_fp8; }
 };
+
+/// The block format of a tensor, or its dtype ("F8_E4M3 scaled" for FP8 with a tensor scale).
+std::string type_text(const LogicalTensor& tensor);
 
 /// Finds a tensor anywhere in the checkpoint, or null.
 using FindTensor = std::function<const TensorInfo*(const std::string&)>;
 
-/// What `tensor` is: a plain tensor, a block-scaled one (it is the part with the codes), or nothing (a scale, which
+/// What `tensor` is: a plain tensor, a quantized one (it is the part with the codes), or nothing (a scale, which
 /// belongs to another). `stated` is the format that the file or its config names, if any: only it tells the two MXFP6
 /// formats apart. Throws FileError, with `path`, naming the tensor, when parts are missing or do not fit: never a
 /// guess.
 std::optional<LogicalTensor> logical_tensor(const TensorInfo& tensor, const FindTensor& find,
                                             std::optional<FileFormat> stated, const std::string& path);
+
+/// Whether a plain tensor looks like the codes of a quantized one that this program does not know: it is no
+/// floating-point tensor and has scales.
+bool is_unknown_quantization(const LogicalTensor& tensor, const FindTensor& find);
 
 /// The "quantization_config" of a file in that style. `ignored` are the modules left unquantized, `targets` quantized
 /// modules that are no linear layers, and `scale_rule` is recorded in the microscale style.

@@ -38,7 +38,10 @@ inline bool read_untrusted(std::span<const std::byte> file) {
       for (const auto& tensor : header.tensors) {
         t::reason_to_leave(tensor, t::FileFormat::nvfp4, {});
         const auto logical = t::logical_tensor(tensor, find, stated, "file");
-        if (!logical || !logical->format) continue;
+        if (!logical) continue;
+        t::is_unknown_quantization(*logical, find);
+        t::type_text(*logical);
+        if (!logical->format) continue;
         // The codes of all rows must be there.
         const auto traits = t::traits_of(*logical->format);
         std::uint64_t rows = 1;

@@ -92,9 +92,12 @@ TEST(Checkpoint, ReadsModelOpt) {
   EXPECT_EQ(tensor_scale_pair(checkpoint, a).encode, 0.25f);
   EXPECT_EQ(checkpoint.find("b.weight")->format, FileFormat::mxfp8_e4m3);
   EXPECT_NE(checkpoint.find("a.input_scale"), nullptr);
-  // One scale for a whole tensor is no block format; both tensors are plain.
-  EXPECT_FALSE(checkpoint.find("c.weight")->format.has_value());
-  EXPECT_NE(checkpoint.find("c.weight_scale"), nullptr);
+  // One scale for a whole tensor is no block format, but mixed files have it.
+  const auto& c = *checkpoint.find("c.weight");
+  EXPECT_FALSE(c.format.has_value());
+  EXPECT_TRUE(c.scaled_fp8);
+  EXPECT_EQ(tensor_scale_pair(checkpoint, c).decode, 4.0f);
+  EXPECT_EQ(checkpoint.find("c.weight_scale"), nullptr);
 }
 
 TEST(Checkpoint, ReadsGptOss) {

@@ -279,6 +279,39 @@ TEST_F(ProgramTest, GptOssBlocksAreRead) {
   EXPECT_EQ(content(plain, "experts.w"), bytes_of_values(expected));
 }
 
+TEST_F(ProgramTest, MixedFilesOfModelOptAreRead) {
+  // E4M3 38 is 1, 41 is 2.25 and E5M2 3e is 1.5.
+  const std::string in = file("in.safetensors", {{"a.weight", "F8_E4M3", "[1, 2]", "\x38\x41"},
+                                                 {"a.weight_scale", "F32", "[]", bytes_of_values<float>({0.5f})},
+                                                 {"b.weight", "F8_E5M2", "[1]", "\x3e"},
+                                                 {"b.weight_scale", "F32", "[1]", bytes_of_values<float>({3.0f})},
+                                                 {"b.bias", "F32", "[1]", bytes_of_values<float>({1.0f})}});
+  run_well({"dequantize", in, path("p.safetensors"), "--dtype", "f32"});
+  const SafetensorsFile plain(path("p.safetensors"));
+  EXPECT_EQ(plain.tensors().size(), 3u);
+  EXPECT_EQ(content(plain, "a.weight"), bytes_of_values<float>({0.5f, 1.125f}));
+  EXPECT_EQ(content(plain, "b.weight"), bytes_of_values<float>({4.5f}));
+  EXPECT_TRUE(contains(run_well({"inspect", in}), "F8_E4M3 scaled"));
+  const Json compared = Json::parse(run_well({"compare", path("p.safetensors"), in, "--json"}));
+  EXPECT_EQ(compared["all"]["max_abs_error"], 0.0);
+}
+
+TEST_F(ProgramTest, UnknownQuantizationIsNotTakenForValues) {
+  const std::vector<TestTensor> known{{"w_blocks", "U8", "[1, 16]", std::string(16, 'x')},
+                                      {"w_scales", "U8", "[1]", "x"}};
+  for (const TestTensor& other :
+       {TestTensor{"q.weight", "F8_E4M3", "[1, 4]", "1234"}, TestTensor{"q.weight_packed", "I32", "[1, 1]", "1234"},
+        TestTensor{"q.weight", "I8", "[1, 4]", "1234"}}) {
+    std::vector<TestTensor> tensors = known;
+    tensors.push_back(other);
+    tensors.push_back({"q.weight_scale", "BF16", "[1, 1]", "12"});
+    const Result result = run({"dequantize", file("in.safetensors", tensors), path("p.safetensors")});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "\"" + other.name + "\"")) << result.err;
+    EXPECT_TRUE(contains(result.err, "does not read")) << result.err;
+  }
+}
+
 TEST_F(ProgramTest, ScaleRulesDiffer) {
   // amax 7.5: FLOOR clips to 6 at scale 1, the others take scale 2.
   std::vector<float> values(32, 0.0f);
