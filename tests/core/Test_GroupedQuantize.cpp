@@ -1,6 +1,8 @@
 #include "TestData.hpp"
 #include <Microscale_ExpertRouting.hpp>
+#include <Microscale_GroupedMatmul.hpp>
 #include <Microscale_GroupedQuantize.hpp>
+#include <Microscale_Matmul.hpp>
 #include <Microscale_Validate.hpp>
 
 #include <cmath>
@@ -239,6 +241,41 @@ TYPED_TEST(GroupedQuantize, tensor_scales_of_experts_are_indexed_by_expert_id) {
     EXPECT_EQ(matrix.tensor_scale()().decode, 1.0f);
     EXPECT_EQ(matrix.tensor_scale()().encode, 1.0f);
   }
+}
+
+// The factor that tensor scales of experts leave out of a product comes back as the epilogue's expert scale. (Powers of
+// two, so that it does not matter when they are multiplied.)
+TYPED_TEST(GroupedQuantize, the_product_takes_expert_scales_in_its_epilogue) {
+  const TypeParam exec;
+  const std::int64_t rows = 9, n = 5, cols = 64;
+  std::vector<float> a_values(static_cast<std::size_t>(rows * cols)), b_values(static_cast<std::size_t>(n * cols));
+  Random random(31);
+  for (float& x : a_values) x = random.unit();
+  for (float& x : b_values) x = random.unit();
+  const auto source = view_of<float, Kokkos::LayoutRight>(a_values, rows, cols);
+  BatchedBlockScaledMatrix<MXFP4, Space> b("b", 2, n, cols);
+  for (const std::int64_t e : {0, 1})
+    quantize(exec, view_of<float, Kokkos::LayoutRight>(b_values, n, cols), b.matrix(e));
+  Kokkos::View<float*, Space> decode("decode", 2);
+  decode(0) = 0x1p-9f;
+  decode(1) = 0x1p-12f;
+  const auto groups = groups_of_counts({6, 3}, ScaleLayout::tcgen, {1, 0});
+  const auto a = poisoned<NVFP4>(rows, cols, 2, ScaleLayout::tcgen);
+  Kokkos::View<float**, Kokkos::LayoutRight, Space> c("c", rows, n), expected("expected", rows, n);
+  grouped_quantize(exec, source, a, groups, {.expert_decode_scales = decode});
+  grouped_matmul(exec, a, b, c, groups, Epilogue{}.expert_scale(decode));
+  for (const auto& [begin, end, expert] : {std::array{0, 6, 1}, std::array{6, 9, 0}}) {
+    BlockScaledMatrix<NVFP4, Space> part("part", end - begin, cols);
+    quantize(exec, Kokkos::subview(source, Kokkos::pair(begin, end), Kokkos::ALL), part,
+             {.tensor_scale = TensorScale::decode(decode(static_cast<std::size_t>(expert)))});
+    matmul(exec, part, b.matrix(expert), Kokkos::subview(expected, Kokkos::pair(begin, end), Kokkos::ALL));
+  }
+  exec.fence();
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      ASSERT_EQ(c(i, j), expected(i, j)) << i << ", " << j;
+      ASSERT_NE(c(i, j), 0.0f);
+    }
 }
 
 // B20: an invalid or zero scale of one expert makes NaN blocks of its rows alone; rows of zeros stay zeros.
