@@ -124,7 +124,7 @@ template <class Format, class Exec, class FindAmax>
 void resolve_tensor_scale(const std::string& label, const Exec& exec, TensorScalePair* pair,
                           const QuantizeData& options, const FindAmax& find_amax) {
   if constexpr (Format::tensor_scale) {
-    if (options.source == TensorScaleSource::stored) return;
+    if (options.source == TensorScaleSource::stored || pair == nullptr) return;  // null: an empty matrix
     if (options.source == TensorScaleSource::dynamic) {
       run_once(label, exec, ClearAmax{pair});
       find_amax(&pair->encode);

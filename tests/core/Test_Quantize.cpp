@@ -217,6 +217,15 @@ TYPED_TEST(Quantize, zero_tensor) {
   }
 }
 
+TYPED_TEST(Quantize, an_empty_matrix_without_memory) {
+  const TypeParam exec;
+  const Kokkos::View<float**, Kokkos::LayoutRight, Space> nothing("nothing", 0, 0);
+  quantize(exec, nothing, BlockScaledMatrix<NVFP4, Space>());
+  quantize(exec, nothing, BlockScaledMatrix<MXFP4, Space>(), {.axis = Axis::columns});
+  dequantize(exec, BlockScaledMatrix<NVFP4, Space>(), nothing);
+  exec.fence();
+}
+
 // One all-zero block made a NaN scale byte in an exported checkpoint.
 TYPED_TEST(Quantize, zero_block_beside_a_tiny_one_has_no_nan_scale) {
   const TypeParam exec;
