@@ -75,6 +75,7 @@ inline void rate(benchmark::State& state, const char* counter, double amount) {
 }
 
 // Each registers the benchmarks of its file.
+void add_ceilings();
 void add_conversions();
 void add_interleaves();
 void add_products();

@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const Kokkos::ScopeGuard guard(argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  microscale::bench::add_ceilings();
   microscale::bench::add_conversions();
   microscale::bench::add_interleaves();
   microscale::bench::add_products();
