@@ -7,16 +7,20 @@
 #include <Microscale_Style.hpp>
 
 #include <filesystem>
+#include <map>
 
 // The commands of the program. Each throws FileError for what is wrong with a file and UsageError for what is wrong
 // with its arguments; results go to standard output, progress to standard error.
 namespace microscale::tools {
 
+inline const std::map<std::string, ScaleRule> scale_rule_names{
+    {"floor", ScaleRule::floor}, {"rceil", ScaleRule::rceil}, {"ceil", ScaleRule::ceil}, {"even", ScaleRule::even}};
+
 struct QuantizeArguments {
   std::filesystem::path input;
   std::filesystem::path output;
   FileFormat format = FileFormat::nvfp4;
-  std::optional<ScaleRule> scale_rule;
+  std::string scale_rule;  ///< of scale_rule_names; the default one if empty
   Selection selection;
   std::optional<Style> style;
   std::filesystem::path report;  ///< none if empty

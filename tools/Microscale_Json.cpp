@@ -1,6 +1,6 @@
-#include <fcntl.h>
 #include <Microscale_Errors.hpp>
 #include <Microscale_Json.hpp>
+#include <Microscale_Output.hpp>
 #include <Microscale_Safetensors.hpp>
 #include <unistd.h>
 
@@ -95,8 +95,7 @@ void write_json(const std::filesystem::path& path, const Json& json) {
 }
 
 void write_text(const std::filesystem::path& path, std::string_view text) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) throw_errno(path.string(), "cannot create");
+  const int fd = create_file(path);
   bool good = true;
   while (good && !text.empty()) {
     const auto count = ::write(fd, text.data(), text.size());

@@ -24,8 +24,8 @@ namespace microscale::tools {
 namespace fs = std::filesystem;
 namespace {
 
-/// What is to be removed if the program ends early. The mutex is held over each rename, so that a signal finds an
-/// output either unfinished or done.
+/// What is to be removed if the program ends early. The mutex is held whenever a file or folder is created or renamed,
+/// so that a signal finds an output either unfinished or done, and nothing is added to what it removes.
 struct Unfinished {
   std::mutex mutex;
   std::set<fs::path> paths;
@@ -41,9 +41,7 @@ pthread_t cleaner;
 void remove_unfinished() {
   for (const auto& path : unfinished().paths) {
     std::error_code error;
-    // The rest of the program still runs and may just be adding a file to a folder that is being removed.
-    for (int attempt = 0; attempt < 100 && fs::exists(fs::symlink_status(path, error)); ++attempt)
-      fs::remove_all(path, error);
+    fs::remove_all(path, error);
   }
 }
 
@@ -104,6 +102,18 @@ void clean_up_on_signals() {
   cleaner = thread.native_handle();
   thread.detach();
   std::signal(SIGBUS, on_bus_error);
+}
+
+int create_file(const fs::path& path) {
+  const std::lock_guard lock(unfinished().mutex);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) throw_errno(path.string(), "cannot create");
+  return fd;
+}
+
+void create_folder(const fs::path& path) {
+  const std::lock_guard lock(unfinished().mutex);
+  fs::create_directory(path);
 }
 
 AtomicOutput::AtomicOutput(const fs::path& path, Kind kind, bool force) : m_path(path), m_kind(kind), m_force(force) {

@@ -15,6 +15,11 @@ namespace microscale::tools {
 /// and SIGXFSZ become ordinary errors of the write. To be called once, before any other thread is started.
 void clean_up_on_signals();
 
+/// Creates a file that must not exist and returns its descriptor, for writing; or makes a folder, which may exist. Not
+/// after a signal has begun to remove unfinished outputs, so that nothing is added behind its back. Throw FileError.
+int create_file(const std::filesystem::path& path);
+void create_folder(const std::filesystem::path& path);
+
 /// An output file or folder that appears under its name complete or not at all: it is written under a temporary name
 /// beside it and renamed by commit(). The destructor removes what was not committed.
 class AtomicOutput {

@@ -11,20 +11,6 @@
 namespace microscale::tools {
 namespace {
 
-const char* name_of(ScaleRule rule) {
-  switch (rule) {
-    case ScaleRule::floor:
-      return "floor";
-    case ScaleRule::rceil:
-      return "rceil";
-    case ScaleRule::ceil:
-      return "ceil";
-    case ScaleRule::even:
-      return "even";
-  }
-  return "";
-}
-
 /// Quantizes one tensor into the sink, some rows at a time, and measures the error if asked to.
 struct QuantizeTensor {
   const Checkpoint& checkpoint;
@@ -121,7 +107,7 @@ void print_summary(const Report& report, const RewriteResult& result) {
 void quantize_command(const QuantizeArguments& arguments) {
   const FormatTraits traits = traits_of(arguments.format);
   const std::string format_name = to_string(arguments.format);
-  if (arguments.scale_rule && traits.id.scale != ScaleType::e8m0)
+  if (!arguments.scale_rule.empty() && traits.id.scale != ScaleType::e8m0)
     throw UsageError("--scale-rule is for formats with E8M0 scales, and " + format_name + " has none");
   const Style style = arguments.style.value_or(default_style(arguments.format));
   if (!holds(style, arguments.format))
@@ -129,7 +115,8 @@ void quantize_command(const QuantizeArguments& arguments) {
   if (!arguments.report.empty()) report_kind(arguments.report);
   if (!arguments.report.empty() && std::filesystem::exists(arguments.report) && !arguments.force)
     throw FileError(arguments.report.string(), "exists already (--force replaces it)");
-  const ScaleRule rule = arguments.scale_rule.value_or(ScaleRule::rceil);
+  const std::string rule_name = arguments.scale_rule.empty() ? "rceil" : arguments.scale_rule;
+  const ScaleRule rule = scale_rule_names.at(rule_name);
 
   const Checkpoint checkpoint(arguments.input);
   if (checkpoint.is_quantized() || !checkpoint.quantization_config().is_null())
@@ -140,7 +127,7 @@ void quantize_command(const QuantizeArguments& arguments) {
   report.output = arguments.output.string();
   report.format = format_name;
   report.style = to_string(style);
-  if (traits.id.scale == ScaleType::e8m0) report.scale_rule = name_of(rule);
+  if (traits.id.scale == ScaleType::e8m0) report.scale_rule = rule_name;
   report.tensors.resize(checkpoint.tensors().size());
 
   RewritePlan plan;

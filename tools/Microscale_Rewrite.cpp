@@ -36,7 +36,7 @@ void copy_other_files(const Checkpoint& checkpoint, const fs::path& to, std::vec
         skipped.push_back(relative.string() + "/");
         entry.disable_recursion_pending();
       } else if (!entry->is_symlink()) {
-        fs::create_directory(to / relative);
+        create_folder(to / relative);
       }
       continue;
     }

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <Microscale_Errors.hpp>
+#include <Microscale_Output.hpp>
 #include <Microscale_Safetensors.hpp>
 #include <nlohmann/json.hpp>
 #include <sys/mman.h>
@@ -444,8 +445,7 @@ SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<TensorInfo> t
   if (header.size() > max_header_bytes) throw FileError(m_path, "the header would have more than 100000000 bytes");
   m_data_begin = sizeof(std::uint64_t) + header.size();
 
-  m_fd = ::open(m_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (m_fd < 0) throw_errno(m_path, "cannot create");
+  m_fd = create_file(m_path);
   try {
     // Some file systems cannot reserve; there a full disk is found when the bytes are written.
     const auto file_bytes = static_cast<off_t>(m_data_begin + m_data_bytes);

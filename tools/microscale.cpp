@@ -13,7 +13,6 @@
 namespace {
 
 using namespace microscale::tools;
-using microscale::ScaleRule;
 
 constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
@@ -25,8 +24,6 @@ std::map<std::string, FileFormat> formats() {
   return names;
 }
 
-const std::map<std::string, ScaleRule> scale_rules{
-    {"floor", ScaleRule::floor}, {"rceil", ScaleRule::rceil}, {"ceil", ScaleRule::ceil}, {"even", ScaleRule::even}};
 const std::map<std::string, Style> styles{{"compressed-tensors", Style::compressed_tensors},
                                           {"modelopt", Style::modelopt},
                                           {"microscale", Style::microscale}};
@@ -49,11 +46,12 @@ int run(int argc, char** argv) {
 
   auto& quantize = *app.add_subcommand("quantize", "Quantize the weights of a model");
   QuantizeArguments quantize_arguments;
-  std::string format, scale_rule, include, exclude, style;
+  std::string format, include, exclude, style;
   quantize.add_option("IN", quantize_arguments.input, in_text)->required();
   quantize.add_option("OUT", quantize_arguments.output, "the new file or folder")->required();
   add_choice(quantize, "--format", formats(), format, "the block format")->required();
-  add_choice(quantize, "--scale-rule", scale_rules, scale_rule, "how E8M0 scales are chosen (default rceil)");
+  add_choice(quantize, "--scale-rule", scale_rule_names, quantize_arguments.scale_rule,
+             "how E8M0 scales are chosen (default rceil)");
   quantize.add_option("--include", include,
                       "regular expression: quantize the tensors whose names it matches, instead of all weights but "
                       "embeddings, norms, routers and lm_head");
@@ -93,7 +91,6 @@ int run(int argc, char** argv) {
 
   if (quantize.parsed()) {
     quantize_arguments.format = formats().at(format);
-    if (!scale_rule.empty()) quantize_arguments.scale_rule = scale_rules.at(scale_rule);
     if (!style.empty()) quantize_arguments.style = styles.at(style);
     if (quantize.count("--include") > 0)
       quantize_arguments.selection.include = regular_expression("--include", include);
