@@ -19,7 +19,7 @@ struct NoFunctor {};
 /// Whatever the order of the calls, the value is computed in this order, each step one binary32 operation:
 ///   v = A B^T element * tensor scale of A * tensor scale of B * alpha
 ///   v = v * row_scale(m) * expert_scale(e) + bias(n) + beta * C(m, n)
-///   v = activation(v), or gate over two columns
+///   v = activation(v), or gate over two columns; a NaN becomes the quiet NaN 7FC00000
 ///   v = functor(m, n, v rounded to C's value type)
 /// then v is stored (rounded to C's type) or quantized. What was not asked for is left out. C is not read if beta is 0.
 ///

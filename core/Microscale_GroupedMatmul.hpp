@@ -19,6 +19,23 @@ SlotTable slot_table(const M& m, const Problem& problem) {
   return table;
 }
 
+template <class A, class B, class C, class E>
+auto grouped_matmul_kernel(const Problem& problem, const A& a, const B& b, const C& c, const E& epilogue) {
+  const auto ka = input_batch(a).first;
+  const auto kb = input_batch(b);
+  const auto kc = operand_batch(c).first;
+  return GroupedMatmulKernel<std::remove_const_t<decltype(ka)>, std::remove_const_t<decltype(kb.first)>,
+                             std::remove_const_t<decltype(kc)>, std::remove_cvref_t<decltype(epilogue.functor())>>{
+      ka,
+      kb,
+      kc,
+      slot_table(a, problem),
+      slot_table(c, problem),
+      epilogue.data(),
+      epilogue.functor(),
+      problem.quantize};
+}
+
 }  // namespace Impl
 
 /// The Problem of a grouped_matmul with these arguments, for Context::plan() and explain(). Throws as grouped_matmul
@@ -63,15 +80,8 @@ void grouped_matmul(const Exec& exec, const A& a, const B& b, const C& c, const 
                     const E& epilogue = {}, const MatmulOptions& options = {}) {
   const Problem problem = grouped_matmul_problem(exec, a, b, c, groups, epilogue, options);
   Impl::expects_original("reference::grouped_matmul", b);
-  const auto ka = Impl::input_batch(a).first;
-  const auto kb = Impl::input_batch(Impl::original(b));
-  const auto kc = Impl::operand_batch(c).first;
-  Impl::run_grouped_matmul(
-      "microscale::grouped_matmul[reference]", exec,
-      Impl::GroupedMatmulKernel<std::remove_const_t<decltype(ka)>, std::remove_const_t<decltype(kb.first)>,
-                                std::remove_const_t<decltype(kc)>, std::remove_cvref_t<decltype(epilogue.functor())>>{
-          ka, kb, kc, Impl::slot_table(a, problem), Impl::slot_table(c, problem), epilogue.data(), epilogue.functor(),
-          problem.quantize});
+  Impl::run_grouped_matmul("microscale::grouped_matmul[reference]", exec,
+                           Impl::grouped_matmul_kernel(problem, a, Impl::original(b), c, epilogue));
 }
 
 }  // namespace reference

@@ -38,6 +38,9 @@ struct ElementEpilogue {
     return v;
   }
 
+  /// Sign and payload of a NaN depend on the processor and on the order of operands; results must not.
+  KOKKOS_FUNCTION static float canonical(float v) { return v == v ? v : Bits::to_float(Bits::quiet_nan); }
+
   KOKKOS_FUNCTION float activate(float v) const {
     switch (data.activation) {
       case Activation::none:
@@ -62,10 +65,10 @@ struct ElementEpilogue {
   template <class Sums, class Old>
   KOKKOS_FUNCTION float value(std::int64_t row, std::int64_t col, std::int64_t cols, const Sums& sums,
                               const Old& old) const {
-    if (data.gate == Gate::none) return activate(linear(sums(col), row, col, old));
+    if (data.gate == Gate::none) return canonical(activate(linear(sums(col), row, col, old)));
     const bool interleaved = data.gate_columns == GateColumns::interleaved;
     const std::int64_t g = interleaved ? 2 * col : col, u = interleaved ? 2 * col + 1 : cols + col;
-    return gate(linear(sums(g), row, g, old), linear(sums(u), row, u, old));
+    return canonical(gate(linear(sums(g), row, g, old), linear(sums(u), row, u, old)));
   }
 };
 

@@ -96,6 +96,7 @@ inline float plain_product(const PlainOperand& a, std::int64_t row, const PlainO
   return plain_product(a, row, b, col, a.cols);
 }
 
+/// A NaN that was computed here may have any sign and payload.
 inline bool same_bits(float x, float y) {
   return Bits::from_float(x) == Bits::from_float(y) || (std::isnan(x) && std::isnan(y));
 }

@@ -358,6 +358,35 @@ TEST(GroupedMatmul, hints_change_no_bit) {
     }
 }
 
+// The kernel that other than host spaces run, on the host.
+TEST(GroupedMatmul, kernels_of_devices_give_the_same_bits) {
+  const Slots slots{{17, 0, 40, 3, 2}, {2, 1, 0, -1, 1}};
+  const auto a = activations<NVFP4>(slots, 64, ScaleLayout::tcgen, 7);
+  const auto b = weights<MXFP4>(ScaleLayout::tcgen);
+  const auto groups = groups_of(slots, ScaleLayout::tcgen);
+  const auto by_units = [&](const auto& c, const auto& epilogue) {
+    const auto call =
+        Impl::grouped_matmul_kernel(grouped_matmul_problem(Host(), a, b, c, groups, epilogue), a, b, c, epilogue);
+    Kokkos::parallel_for(Impl::IndexRange<Host>(0, call.c.rows * call.padded_units),
+                         Impl::GroupedMatmulUnits<std::remove_const_t<decltype(call)>>{call});
+  };
+  const auto epilogue = Epilogue{}.gate_swiglu(GateColumns::interleaved).then([](auto i, auto j, float v) {
+    return v - static_cast<float>(i + j);
+  });
+  const Kokkos::View<float**, Space> c("c", 64, cols / 2), d("d", 64, cols / 2);
+  poison_view(c);
+  poison_view(d);
+  grouped_matmul(a, b, c, groups, epilogue);
+  by_units(d, epilogue);
+  for (int i = 0; i < 64; ++i)
+    for (int j = 0; j < cols / 2; ++j) ASSERT_TRUE(same_bits(c(i, j), d(i, j))) << i << ", " << j;
+  const auto q = BlockScaledMatrix<MXFP4, Space>::grouped("q", 64, cols, 5, ScaleLayout::tcgen);
+  const auto q_too = BlockScaledMatrix<MXFP4, Space>::grouped("q", 64, cols, 5, ScaleLayout::tcgen);
+  grouped_matmul(a, b, q, groups);
+  by_units(q_too, Epilogue{});
+  EXPECT_EQ(raw_bytes(q), raw_bytes(q_too));
+}
+
 TEST(GroupedMatmul, refuses_what_does_not_fit) {
   const Slots slots{{3, 4}, {1, 0}};
   const auto a = activations<MXFP4>(slots, 7, ScaleLayout::tcgen, 7);

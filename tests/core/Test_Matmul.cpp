@@ -472,6 +472,54 @@ TEST(Matmul, refuses_what_does_not_fit) {
   EXPECT_EQ(view_bytes(c), before);
 }
 
+// Inf - Inf, NaN scales and NaN codes give NaNs of either sign on most processors.
+TEST(Matmul, every_nan_result_is_the_same_quiet_nan) {
+  const auto a = random_operand<MXFP8_E5M2>(60, 200, ScaleLayout::linear, 1);
+  const auto b = random_operand<MXFP8_E4M3>(60, 200, ScaleLayout::linear, 2);
+  const Kokkos::View<float**, Space> c("c", 60, 60);
+  matmul(a, b, c, Epilogue{}.alpha(-1.0f));
+  int nans = 0;
+  for (int i = 0; i < 60; ++i)
+    for (int j = 0; j < 60; ++j)
+      if (std::isnan(c(i, j))) {
+        ++nans;
+        ASSERT_EQ(Bits::from_float(c(i, j)), Bits::quiet_nan);
+      }
+  EXPECT_GT(nans, 100);
+}
+
+/// The kernels that other than host spaces run, on the host.
+template <class A, class B, class C, class E>
+void matmul_by_units(const A& a, const B& b, const C& c, const E& epilogue, const MatmulOptions& options = {}) {
+  const auto call = Impl::matmul_kernel<false>(a, b, c, 1, epilogue, Impl::quantize_data(options.quantize));
+  Kokkos::parallel_for(Impl::IndexRange<Host>(0, call.padded_rows * call.padded_units),
+                       Impl::MatmulUnits<std::remove_const_t<decltype(call)>>{call});
+}
+
+TEST(Matmul, kernels_of_devices_give_the_same_bits) {
+  const std::int64_t m = 67, n = 140, k = 150;
+  const auto a = random_operand<NVFP4>(m, k, ScaleLayout::tcgen, 1);
+  const auto b = random_operand<MXFP8_E4M3>(n, k, ScaleLayout::cdna4, 2);
+  const auto bf = random_view<bf16>(m, k, 3);
+  const auto epilogue =
+      Epilogue{}.alpha(0.25f).gelu().then([](auto i, auto j, float v) { return v + static_cast<float>(i - j); });
+  const Kokkos::View<half**, Kokkos::LayoutLeft, Space> c("c", m, n), d("d", m, n);
+  matmul(a, b, c, epilogue);
+  matmul_by_units(a, b, d, epilogue);
+  EXPECT_EQ(view_bytes(c), view_bytes(d));
+  const Kokkos::View<float**, Space> gated("gated", m, n / 2), gated_too("gated", m, n / 2);
+  matmul(bf, b, gated, Epilogue{}.gate_silu(GateColumns::halved));
+  matmul_by_units(bf, b, gated_too, Epilogue{}.gate_silu(GateColumns::halved));
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n / 2; ++j) ASSERT_TRUE(same_bits(gated(i, j), gated_too(i, j))) << i << ", " << j;
+  const Matrix<MXFP6_E3M2> q("q", m, n, ScaleLayout::tcgen), q_too("q", m, n, ScaleLayout::tcgen);
+  poison(q, 0x55);
+  poison(q_too, 0xaa);
+  matmul(a, b, q, epilogue);
+  matmul_by_units(a, b, q_too, epilogue);
+  EXPECT_EQ(raw_bytes(q), raw_bytes(q_too));
+}
+
 TEST(Matmul, reference_by_name_gives_the_same) {
   const auto a = random_operand<MXFP4>(20, 64, ScaleLayout::linear, 1),
              b = random_operand<MXFP4>(30, 64, ScaleLayout::linear, 2);
