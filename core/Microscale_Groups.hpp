@@ -1,10 +1,11 @@
 #ifndef MICROSCALE_GROUPS_HPP
 #define MICROSCALE_GROUPS_HPP
 
-#include <cstdint>
 #include <Microscale_Concepts.hpp>
 #include <Microscale_Error.hpp>
 #include <Microscale_Interface.hpp>
+
+#include <cstdint>
 #include <string>
 
 namespace microscale {

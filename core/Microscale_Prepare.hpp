@@ -13,7 +13,7 @@ namespace microscale {
 
 /// What prepare() should know about the products to come.
 struct PrepareOptions {
-  std::int64_t typical_m = 256;      ///< rows of A
+  std::int64_t typical_m = 256;        ///< rows of A
   std::optional<FormatId> a_format{};  ///< format_id<F>, or bfloat16_id and its like; absent: that of b
   FormatId c_format = float32_id;
   bool keep_original = true;   ///< if not, only the backend that was chosen can use the result

@@ -1,9 +1,10 @@
 #ifndef MICROSCALE_TEAMBLOCK_HPP
 #define MICROSCALE_TEAMBLOCK_HPP
 
-#include <cstdint>
 #include <Kokkos_Core.hpp>
 #include <Microscale_Block.hpp>
+
+#include <cstdint>
 
 // quantize_block and dequantize_block for the threads of a Kokkos team, to be called inside a user's own kernel. The
 // one-thread forms, and encode/decode of single elements, are in Microscale_Block.hpp.

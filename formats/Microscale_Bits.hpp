@@ -1,8 +1,9 @@
 #ifndef MICROSCALE_BITS_HPP
 #define MICROSCALE_BITS_HPP
 
-#include <cstdint>
 #include <Microscale_Macros.hpp>
+
+#include <cstdint>
 
 namespace microscale::inline MICROSCALE_ISA {
 

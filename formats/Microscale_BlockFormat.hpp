@@ -1,11 +1,12 @@
 #ifndef MICROSCALE_BLOCKFORMAT_HPP
 #define MICROSCALE_BLOCKFORMAT_HPP
 
-#include <concepts>
-#include <cstdint>
 #include <Microscale_Element.hpp>
 #include <Microscale_FormatId.hpp>
 #include <Microscale_Scale.hpp>
+
+#include <concepts>
+#include <cstdint>
 
 // A block format is one struct: to add one, write one like those below (in this file or in an application).
 // Along a row, each block of `block_size` elements (the last may be shorter) shares one scale byte; with `tensor_scale`

@@ -1,8 +1,9 @@
 #ifndef MICROSCALE_FORMATID_HPP
 #define MICROSCALE_FORMATID_HPP
 
-#include <cstdint>
 #include <Microscale_Macros.hpp>
+
+#include <cstdint>
 
 // What a format is, as plain data: the description that travels to the backends. It is structural, so a new format
 // needs no entry in any list.

@@ -1,8 +1,9 @@
 #ifndef MICROSCALE_HALF_HPP
 #define MICROSCALE_HALF_HPP
 
-#include <cstdint>
 #include <Microscale_Bits.hpp>
+
+#include <cstdint>
 
 // The two 16-bit storage types. They are our own because a host-only Kokkos has no 2-byte bhalf_t (it is a float
 // there). Both convert from binary32 by round-to-nearest-even (overflow gives Inf, NaN stays NaN with its sign) and to

@@ -1,8 +1,9 @@
 #ifndef MICROSCALE_WEIGHTLAYOUT_HPP
 #define MICROSCALE_WEIGHTLAYOUT_HPP
 
-#include <cstdint>
 #include <Microscale_Macros.hpp>
+
+#include <cstdint>
 
 namespace microscale {
 
