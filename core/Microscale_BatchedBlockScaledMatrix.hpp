@@ -64,6 +64,17 @@ class BatchedBlockScaledMatrix {
       matrix_type::checked_bytes(where, "scales", Kokkos::subview(scales, e, Kokkos::ALL, Kokkos::ALL), map.tile_rows(),
                                  map.tile_row_bytes());
     }
+    const auto expects_apart = [&](const char* argument, const auto& view, std::int64_t bytes) {
+      Impl::expects(
+          batch < 2 || bytes == 0 || static_cast<std::int64_t>(view.stride(0)) >= bytes, where, argument,
+          [&] { return "has batch stride " + std::to_string(view.stride(0)); },
+          [&] { return "matrices that do not overlap: at least " + std::to_string(bytes); });
+    };
+    const auto span = [](const auto& view, std::int64_t tile_rows, std::int64_t row_bytes) {
+      return tile_rows == 0 ? 0 : (tile_rows - 1) * static_cast<std::int64_t>(view.stride(1)) + row_bytes;
+    };
+    expects_apart("data", data, span(data, rows, packed_bytes<Format>(cols)));
+    expects_apart("scales", scales, span(scales, map.tile_rows(), map.tile_row_bytes()));
     const auto upto = [](std::int64_t n) { return Kokkos::pair(std::int64_t{0}, n); };
     BatchedBlockScaledMatrix result;
     result.m_rows = rows;

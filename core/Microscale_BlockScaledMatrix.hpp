@@ -61,6 +61,13 @@ class BlockScaledMatrix {
                              layout != ScaleLayout::linear);
   }
 
+  /// Allocates a matrix of the extents, scale layout and groups of another one, perhaps of another memory space.
+  template <class OtherSpace>
+  static BlockScaledMatrix like(const std::string& label, const BlockScaledMatrix<Format, OtherSpace>& other) {
+    return BlockScaledMatrix(label, other.rows(), other.cols(), other.scale_layout(),
+                             static_cast<std::int64_t>(other.scales().extent(0)), other.has_grouped_scales());
+  }
+
   /// Allocates `batch` equal matrices (the weights of all experts, say).
   static BatchedBlockScaledMatrix<Format, MemorySpace> batched(const std::string& label, std::int64_t batch,
                                                                std::int64_t rows, std::int64_t cols,
@@ -97,8 +104,8 @@ class BlockScaledMatrix {
   /// wrap() for formats without a tensor scale.
   template <class DataView, class ScalesView>
   static BlockScaledMatrix wrap(const DataView& data, const ScalesView& scales, std::int64_t rows, std::int64_t cols,
-                                ScaleLayout layout = ScaleLayout::linear) {
-    return wrap(data, scales, tensor_scale_type(), rows, cols, layout);
+                                ScaleLayout layout = ScaleLayout::linear, bool grouped = false) {
+    return wrap(data, scales, tensor_scale_type(), rows, cols, layout, grouped);
   }
 
   std::int64_t rows() const { return m_rows; }

@@ -1,11 +1,12 @@
 #ifndef MICROSCALE_CONCEPTS_HPP
 #define MICROSCALE_CONCEPTS_HPP
 
-#include <concepts>
-#include <cstdint>
 #include <Kokkos_Core.hpp>
 #include <Microscale_Block.hpp>
 #include <Microscale_Half.hpp>
+
+#include <concepts>
+#include <cstdint>
 #include <type_traits>
 
 namespace microscale {
@@ -102,6 +103,10 @@ requires(V::rank() == 3) auto strided_batch(const V& v) {
 /// Whether Exec can reach the memory of a View or matrix.
 template <class Exec, class Space>
 inline constexpr bool can_access = Kokkos::SpaceAccessibility<Exec, Space>::accessible;
+
+/// Whether Exec runs on the host.
+template <class Exec>
+inline constexpr bool is_host = can_access<Exec, Kokkos::HostSpace>;
 
 }  // namespace Impl
 }  // namespace microscale

@@ -53,19 +53,22 @@ void dequantize(const Exec& exec, const BlockScaledMatrix<Format, Space>& src, c
 
 /// dequantize on the default instance of dst's execution space.
 template <BlockFormat Format, class Space, class Dst>
-void dequantize(const BlockScaledMatrix<Format, Space>& src, const Dst& dst) {
-  dequantize(typename Dst::execution_space{}, src, dst);
+void dequantize(const BlockScaledMatrix<Format, Space>& src, const Dst& dst, const DispatchOptions& options = {}) {
+  dequantize(typename Dst::execution_space{}, src, dst, options);
 }
 
 /// Each matrix of a batch into dst, a View [batch, rows, cols].
 template <ExecutionSpace Exec, BlockFormat Format, class Space, class Dst>
-void dequantize(const Exec& exec, const BatchedBlockScaledMatrix<Format, Space>& src, const Dst& dst) {
+void dequantize(const Exec& exec, const BatchedBlockScaledMatrix<Format, Space>& src, const Dst& dst,
+                const DispatchOptions& options = {}) {
   static_assert(Dst::rank() == 3, "microscale::dequantize: the destination of a batch must be a View of rank 3");
   Impl::expects(
       static_cast<std::int64_t>(dst.extent(0)) == src.batch(), "dequantize", "dst",
       [&] { return "has batch " + std::to_string(dst.extent(0)); }, [&] { return std::to_string(src.batch()); });
+  const auto destination = Impl::strided_batch(dst).matrix;
+  Impl::expects_extents("dequantize", "dst", destination.rows, destination.cols, src.rows(), src.cols());
   for (std::int64_t e = 0; e < src.batch(); ++e)
-    dequantize(exec, src.matrix(e), Kokkos::subview(dst, e, Kokkos::ALL, Kokkos::ALL));
+    dequantize(exec, src.matrix(e), Kokkos::subview(dst, e, Kokkos::ALL, Kokkos::ALL), options);
 }
 
 }  // namespace microscale

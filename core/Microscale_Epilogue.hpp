@@ -36,7 +36,10 @@ class Epilogue {
   Epilogue() = default;
 
   Epilogue alpha(float value) const {
-    return changed([&](EpilogueData& d) { d.alpha = value; });
+    return changed([&](EpilogueData& d) {
+      d.alpha = value;
+      d.alpha_device = nullptr;
+    });
   }
   /// alpha from memory of the execution space: a rank-0 View of float.
   template <class V>

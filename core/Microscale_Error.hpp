@@ -1,6 +1,7 @@
 #ifndef MICROSCALE_ERROR_HPP
 #define MICROSCALE_ERROR_HPP
 
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -20,6 +21,13 @@ inline void expects(bool ok, const char* function, const char* argument, const c
   if (ok) return;
   throw std::invalid_argument(std::string("microscale::") + function + ": " + argument + " " + given + "; expected " +
                               expected);
+}
+
+/// A float with all its digits, for texts.
+inline std::string digits(float x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(x));
+  return text;
 }
 
 template <class Int>

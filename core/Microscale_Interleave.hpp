@@ -45,6 +45,8 @@ void check_interleave(const ScaleMatrix<FromSpace>& from, const ScaleMatrix<ToSp
   static_assert(can_access<Exec, FromSpace> && can_access<Exec, ToSpace>,
                 "microscale::interleave_scales: the execution space must be able to access both scale matrices");
   expects_extents("interleave_scales", "to", to.rows(), to.blocks(), from.rows(), from.blocks());
+  expects(to.map().bytes() == 0 || to.view().data() != from.view().data(), "interleave_scales", "to",
+          "is the memory of from", "memory of its own");
 }
 
 /// Scales alone as an operand: cols counts block columns, there is no data.

@@ -30,18 +30,19 @@ void deep_copy(const Exec& exec, const BlockScaledMatrix<Format, ToSpace>& to,
   Impl::expects_extents("deep_copy", "to", to.rows(), to.cols(), from.rows(), from.cols());
   const bool same = to.scale_layout() == from.scale_layout() && to.has_grouped_scales() == from.has_grouped_scales() &&
                     to.scales().extent(0) == from.scales().extent(0);
+  constexpr bool can_interleave = Impl::can_access<Exec, ToSpace> && Impl::can_access<Exec, FromSpace>;
+  Impl::expects(same || (!to.has_grouped_scales() && !from.has_grouped_scales()), "deep_copy", "to",
+                "has other grouped scales than from", "scales that are grouped alike");
+  Impl::expects(
+      same || can_interleave, "deep_copy", "to",
+      [&] { return std::string("has scale layout ") + name(to.scale_layout()); },
+      [&] { return std::string(name(from.scale_layout())) + ", as the execution space cannot access both"; });
   Kokkos::deep_copy(exec, to.data(), from.data());
   if constexpr (Format::tensor_scale) Kokkos::deep_copy(exec, to.tensor_scale(), from.tensor_scale());
   if (same) {
     Kokkos::deep_copy(exec, to.scales(), from.scales());
-    return;
-  }
-  if constexpr (Impl::can_access<Exec, ToSpace> && Impl::can_access<Exec, FromSpace>) {
+  } else if constexpr (can_interleave) {
     interleave_scales(exec, scale_matrix(from), scale_matrix(to));
-  } else {
-    Impl::expects(
-        false, "deep_copy", "to", [&] { return std::string("has scale layout ") + name(to.scale_layout()); },
-        [&] { return std::string(name(from.scale_layout())) + ", as the execution space cannot access both"; });
   }
 }
 
@@ -53,20 +54,44 @@ void deep_copy(const BlockScaledMatrix<Format, ToSpace>& to, const BlockScaledMa
   exec.fence("microscale::deep_copy");
 }
 
-/// A matrix of the same extents and scale layout in another memory space (host by default); allocates.
-template <class Space = Kokkos::HostSpace, BlockFormat Format, class FromSpace>
-BlockScaledMatrix<Format, Space> create_mirror(const BlockScaledMatrix<Format, FromSpace>& matrix) {
-  Impl::expects(!matrix.has_grouped_scales(), "create_mirror", "matrix", "has grouped scales",
-                "a matrix that is not grouped");
-  return {"microscale::mirror", matrix.rows(), matrix.cols(), matrix.scale_layout()};
+/// Copies every matrix of a batch.
+template <ExecutionSpace Exec, BlockFormat Format, class ToSpace, class FromSpace>
+void deep_copy(const Exec& exec, const BatchedBlockScaledMatrix<Format, ToSpace>& to,
+               const BatchedBlockScaledMatrix<Format, FromSpace>& from) {
+  Impl::expects(
+      to.batch() == from.batch(), "deep_copy", "to", [&] { return "has batch " + std::to_string(to.batch()); },
+      [&] { return std::to_string(from.batch()); });
+  for (std::int64_t e = 0; e < to.batch(); ++e) deep_copy(exec, to.matrix(e), from.matrix(e));
 }
 
-/// create_mirror followed by deep_copy; synchronizes.
+/// deep_copy on the default instance, with a fence after it (as Kokkos::deep_copy does).
+template <BlockFormat Format, class ToSpace, class FromSpace>
+void deep_copy(const BatchedBlockScaledMatrix<Format, ToSpace>& to,
+               const BatchedBlockScaledMatrix<Format, FromSpace>& from) {
+  const typename ToSpace::execution_space exec;
+  deep_copy(exec, to, from);
+  exec.fence("microscale::deep_copy");
+}
+
+/// A matrix of the same extents, scale layout and groups in another memory space (host by default); allocates.
 template <class Space = Kokkos::HostSpace, BlockFormat Format, class FromSpace>
-BlockScaledMatrix<Format, Space> create_mirror_and_copy(const BlockScaledMatrix<Format, FromSpace>& matrix) {
-  auto mirror = create_mirror<Space>(matrix);
-  if constexpr (std::is_same_v<Space, Kokkos::HostSpace> &&
-                !Impl::can_access<Kokkos::DefaultHostExecutionSpace, FromSpace>)
+BlockScaledMatrix<Format, Space> create_mirror(const BlockScaledMatrix<Format, FromSpace>& matrix) {
+  return BlockScaledMatrix<Format, Space>::like("microscale::mirror", matrix);
+}
+
+/// The same for a batch.
+template <class Space = Kokkos::HostSpace, BlockFormat Format, class FromSpace>
+BatchedBlockScaledMatrix<Format, Space> create_mirror(const BatchedBlockScaledMatrix<Format, FromSpace>& batch) {
+  return {"microscale::mirror", batch.batch(), batch.rows(), batch.cols(), batch.scale_layout()};
+}
+
+/// create_mirror followed by deep_copy, of a matrix or a batch; synchronizes.
+template <class Space = Kokkos::HostSpace, class Matrix>
+requires(is_block_scaled_matrix_v<Matrix> ||
+         is_batched_block_scaled_matrix_v<Matrix>) auto create_mirror_and_copy(const Matrix& matrix) {
+  const auto mirror = create_mirror<Space>(matrix);
+  using From = typename Matrix::memory_space;
+  if constexpr (std::is_same_v<Space, Kokkos::HostSpace> && !Impl::can_access<Kokkos::DefaultHostExecutionSpace, From>)
     Kokkos::fence("microscale::create_mirror_and_copy");  // kernels of any instance may still be writing the source
   deep_copy(mirror, matrix);
   return mirror;
@@ -81,6 +106,7 @@ constexpr std::int64_t serialized_bytes(std::int64_t rows, std::int64_t cols) {
 
 template <class Format, class Space>
 std::vector<std::uint8_t> BlockScaledMatrix<Format, Space>::bytes() const {
+  Impl::expects(!m_grouped, "BlockScaledMatrix::bytes", "matrix", "has grouped scales", "a matrix that is not grouped");
   const auto host = create_mirror_and_copy(*this);
   const auto handle = host.handle();
   std::vector<std::uint8_t> bytes;
@@ -104,11 +130,12 @@ template <BlockFormat Format, class Space>
 BlockScaledMatrix<Format, Space> from_bytes(const std::string& label, std::int64_t rows, std::int64_t cols,
                                             const std::vector<std::uint8_t>& bytes,
                                             ScaleLayout layout = ScaleLayout::linear) {
-  BlockScaledMatrix<Format, Space> result(label, rows, cols, layout);
   const std::int64_t needed = serialized_bytes<Format>(rows, cols);
   Impl::expects(
       static_cast<std::int64_t>(bytes.size()) == needed, "from_bytes", "bytes",
       [&] { return "has size " + std::to_string(bytes.size()); }, [&] { return std::to_string(needed); });
+
+  const BlockScaledMatrix<Format, Space> result(label, rows, cols, layout);
   const auto host = create_mirror<Kokkos::HostSpace>(result);
   const auto handle = host.handle();
   const std::uint8_t* next = bytes.data();

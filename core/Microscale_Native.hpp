@@ -19,7 +19,7 @@ consteval ExecutionKind execution_kind() {
 #if defined(KOKKOS_ENABLE_HIP)
   if (std::is_same_v<Exec, Kokkos::HIP>) return ExecutionKind::hip;
 #endif
-  return can_access<Exec, Kokkos::HostSpace> ? ExecutionKind::host : ExecutionKind::other;
+  return is_host<Exec> ? ExecutionKind::host : ExecutionKind::other;
 }
 
 template <class Exec>

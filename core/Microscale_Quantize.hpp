@@ -105,6 +105,11 @@ void quantize(const Exec& exec, const Src& src, const BatchedBlockScaledMatrix<F
   Impl::expects(
       static_cast<std::int64_t>(src.extent(0)) == dst.batch(), "quantize", "src",
       [&] { return "has batch " + std::to_string(src.extent(0)); }, [&] { return std::to_string(dst.batch()); });
+  const auto source = Impl::strided_batch(src).matrix;
+  const bool along_rows = options.axis == Axis::rows;
+  Impl::expects_extents("quantize", "src", source.rows, source.cols, along_rows ? dst.rows() : dst.cols(),
+                        along_rows ? dst.cols() : dst.rows());
+  Impl::expects_options<Format>("quantize", options);
   for (std::int64_t e = 0; e < dst.batch(); ++e)
     quantize(exec, Kokkos::subview(src, e, Kokkos::ALL, Kokkos::ALL), dst.matrix(e), options);
 }

@@ -113,7 +113,7 @@ void build_expert_offsets(const Exec& exec, const RoutingData& routing) {
 
 /// Columns that one index covers: long runs on the host, neighbouring threads on neighbouring columns on a device.
 template <class Exec>
-inline constexpr std::int64_t columns_per_index = can_access<Kokkos::HostSpace, typename Exec::memory_space> ? 256 : 1;
+inline constexpr std::int64_t columns_per_index = is_host<Exec> ? 256 : 1;
 
 /// Calls f(row, column) for the columns of one index of a range over rows * ceil(cols / width).
 template <class F>

@@ -40,7 +40,11 @@ struct GroupedMatmulKernel {
   KOKKOS_FUNCTION Slice slice(std::int64_t expert) const {
     return Slice(a, b[expert], c, epilogue, functor, quantize, expert);
   }
-  KOKKOS_FUNCTION bool clears_skipped() const { return a_slots.groups.skipped_rows == SkippedRows::zero; }
+  /// A unit of a row that is not multiplied: zeroed, or left as it is unless it is padding.
+  KOKKOS_FUNCTION void skip(std::int64_t row, std::int64_t c_scale_row, std::int64_t unit) const {
+    if (a_slots.groups.skipped_rows == SkippedRows::zero || is_padding(c, row, unit))
+      clear_unit(c, row, c_scale_row, unit);
+  }
 };
 
 /// One index is one unit of C.
@@ -52,8 +56,8 @@ struct GroupedMatmulUnits {
     const GroupedRow at = call.find(row);
     if (at.expert >= 0)
       call.slice(at.expert).unit(row, at.a_scale_row, at.c_scale_row, unit);
-    else if (call.clears_skipped())
-      clear_unit(call.c, row, at.c_scale_row, unit);
+    else
+      call.skip(row, at.c_scale_row, unit);
   }
 };
 
@@ -75,8 +79,8 @@ struct GroupedMatmulTiles {
       } while (i + rows < tile.rows && run.expert >= 0 && next.slot == run.slot);
       if (run.expert >= 0)
         call.slice(run.expert).tile(row, rows, run.a_scale_row - row, run.c_scale_row - row, tile.unit, tile.units);
-      else if (call.clears_skipped())
-        for (std::int64_t u = tile.unit; u < tile.unit + tile.units; ++u) clear_unit(call.c, row, run.c_scale_row, u);
+      else
+        for (std::int64_t u = tile.unit; u < tile.unit + tile.units; ++u) call.skip(row, run.c_scale_row, u);
       i += rows;
     }
   }

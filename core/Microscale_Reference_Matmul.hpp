@@ -41,9 +41,6 @@ struct OperandBatch<MatrixHandle<F>> {
   }
 };
 
-template <class Exec>
-inline constexpr bool is_host = can_access<Exec, Kokkos::HostSpace>;
-
 template <class C>
 KOKKOS_FUNCTION BlockScaling output_scaling(const StridedMatrix<C>&, const QuantizeData&) {
   return {};
@@ -204,7 +201,7 @@ template <class Exec, class F>
 void resolve_output_scale(const std::string& label, const Exec& exec, const OperandBatch<MatrixHandle<F>>& c,
                           std::int64_t batch, const QuantizeData& options) {
   if constexpr (F::tensor_scale)
-    if (options.source == TensorScaleSource::given)
+    if (options.source == TensorScaleSource::given && c.first.tensor_scale != nullptr)  // null: an empty matrix
       for (std::int64_t e = 0; e < batch; ++e) run_once(label, exec, ResolveTensorScale<F>{c[e].tensor_scale, options});
 }
 

@@ -60,7 +60,7 @@ class TensorScale {
   }
   static TensorScale checked(const char* where, float value, TensorScalePair pair) {
     Impl::expects(
-        is_valid(pair), where, "scale", [&] { return "is " + std::to_string(value); },
+        is_valid(pair), where, "scale", [&] { return "is " + Impl::digits(value); },
         [] { return "a positive finite value with a finite reciprocal"; });
     return given(pair);
   }

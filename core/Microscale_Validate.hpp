@@ -38,8 +38,8 @@ struct ValidationReport {
       if (n != 0) text += (text.empty() ? "" : "; ") + std::to_string(n) + " " + what;
     };
     if (!tensor_scale_valid)
-      text = "the tensor scale (decode " + std::to_string(tensor_scale.decode) + ", encode " +
-             std::to_string(tensor_scale.encode) + ") is not positive and finite";
+      text = "the tensor scale (decode " + Impl::digits(tensor_scale.decode) + ", encode " +
+             Impl::digits(tensor_scale.encode) + ") is not positive and finite";
     say(nan_scales, "block(s) with a NaN scale");
     say(signed_scales, "scale byte(s) with bit 7 set");
     say(padding_scales, "nonzero scale byte(s) in the padding");

@@ -94,7 +94,7 @@ struct VectorOperand {
 /// * row scale; * expert scale; + bias; + beta * C (C is not read when beta is 0); activation or gate.
 struct EpilogueData {
   float alpha = 1.0f;
-  const float* alpha_device = nullptr;  ///< multiplies on top of alpha (which is then 1)
+  const float* alpha_device = nullptr;  ///< if not null, read instead of alpha (which is then 1)
   VectorOperand row_scale{};            ///< float, one a row of C
   VectorOperand expert_scale{};         ///< float, one an expert (or batch entry)
   VectorOperand bias{};                 ///< float, half or bf16, one a column of A B^T

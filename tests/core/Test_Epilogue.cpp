@@ -61,6 +61,15 @@ TEST_F(EpilogueTest, alpha_from_the_host_and_from_memory) {
   const auto expected = [&](auto i, auto j) { return product(i, j) * 0.37f; };
   expect(c, expected, "host");
   expect(d, expected, "memory");
+  matmul(a, b, d, Epilogue{}.alpha(device).alpha(0.37f).relu().alpha(2.0f).alpha(0.37f));  // the last one counts
+  expect(
+      d, [&](auto i, auto j) { return relu(product(i, j) * 0.37f); }, "changed");
+  device() = 5.0f;
+  matmul(a, b, d, Epilogue{}.alpha(device).alpha(0.37f));
+  expect(d, expected, "no longer from memory");
+  matmul(a, b, d, Epilogue{}.alpha(device).alpha(3.0f));
+  expect(
+      d, [&](auto i, auto j) { return product(i, j) * 3.0f; }, "the last one counts");
 }
 
 // Each step one binary32 operation: any other order or a fused step would give other bits for many elements.

@@ -16,16 +16,16 @@ std::uint8_t scale_at(std::int64_t r, std::int64_t b) { return static_cast<std::
 TYPED_TEST(Interleave, between_any_two_layouts_with_zeroed_padding) {
   const TypeParam exec;
   for (const auto& [rows, blocks] : {std::pair{0, 5},
-                                    {3, 0},
-                                    {1, 1},
-                                    {128, 4},
-                                    {129, 4},
-                                    {129, 5},
-                                    {33, 9},
-                                    {64, 64},
-                                    {17, 32},
-                                    {200, 180},
-                                    {129, 90}})
+                                     {3, 0},
+                                     {1, 1},
+                                     {128, 4},
+                                     {129, 4},
+                                     {129, 5},
+                                     {33, 9},
+                                     {64, 64},
+                                     {17, 32},
+                                     {200, 180},
+                                     {129, 90}})
     for (const ScaleLayout source : all_layouts)
       for (const ScaleLayout target : all_layouts) {
         ScaleMatrix<Space> from("from", rows, blocks, source), to("to", rows, blocks, target);
@@ -68,7 +68,11 @@ TEST(InterleaveErrors, extents_and_layouts) {
   expect_refused([&] { interleave_scales(a, b); }, {"interleave_scales", "to", "5 x 4", "4 x 5"});
   // Already interleaved scales are never taken for linear ones.
   expect_refused([&] { deinterleave_scales(a, c); }, {"deinterleave_scales", "tcgen", "linear"});
+  expect_refused([&] { interleave_scales(a, a); }, {"interleave_scales", "memory of from"});
   Kokkos::View<std::uint8_t**, Space> small("small", 4, 5);
+  Kokkos::View<std::uint8_t**, Kokkos::LayoutStride, Space> overlap(small.data(), Kokkos::LayoutStride(4, 3, 5, 1));
+  expect_refused([&] { ScaleMatrix<Space>(overlap, 4, 5, ScaleLayout::linear); }, {"ScaleMatrix", "row stride 3", "5"});
+  expect_refused([&] { ScaleMatrix<Space>(small, -1, 5, ScaleLayout::linear); }, {"ScaleMatrix", "-1 x 5"});
   expect_refused([&] { ScaleMatrix<Space>(small, 4, 5, ScaleLayout::tcgen); }, {"ScaleMatrix", "view", "1 x 1024"});
 }
 

@@ -144,9 +144,41 @@ TEST(Matrix, bytes_are_codes_then_scales_then_the_pair) {
   expect_refused([&] { from_bytes<NVFP4, Space>("m", 1, 19, expected); }, {"from_bytes", "size 19", "20"});
 }
 
-TEST(Matrix, deep_copy_refuses_other_extents) {
+TEST(Matrix, deep_copy_refuses_what_does_not_fit_and_writes_nothing) {
   BlockScaledMatrix<MXFP4, Space> a("a", 3, 32), b("b", 3, 64);
+  poison(a, 0x44);
+  const auto before = raw_bytes(a);
   expect_refused([&] { deep_copy(a, b); }, {"deep_copy", "3 x 32", "3 x 64"});
+  const auto grouped = BlockScaledMatrix<MXFP4, Space>::grouped("grouped", 3, 32, 2, ScaleLayout::tcgen);
+  expect_refused([&] { deep_copy(a, grouped); }, {"deep_copy", "grouped"});
+  EXPECT_EQ(raw_bytes(a), before);
+}
+
+TEST(Matrix, grouped_matrices_and_batches_are_mirrored_whole) {
+  const auto grouped = BlockScaledMatrix<NVFP4, Space>::grouped("grouped", 200, 40, 5, ScaleLayout::tcgen);
+  poison(grouped, 0x5a);
+  const auto mirror = create_mirror_and_copy(grouped);
+  EXPECT_TRUE(mirror.has_grouped_scales());
+  EXPECT_EQ(raw_bytes(mirror), raw_bytes(grouped));
+  expect_refused([&] { grouped.bytes(); }, {"bytes", "grouped"});
+
+  const auto batch = BlockScaledMatrix<NVFP4, Space>::batched("batch", 3, 20, 40, ScaleLayout::cdna4);
+  for (int e = 0; e < 3; ++e) poison(batch.matrix(e), 0x11 * (e + 1));
+  const auto batch_mirror = create_mirror_and_copy(batch);
+  for (int e = 0; e < 3; ++e) EXPECT_EQ(raw_bytes(batch_mirror.matrix(e)), raw_bytes(batch.matrix(e)));
+  const auto other = BlockScaledMatrix<NVFP4, Space>::batched("other", 2, 20, 40, ScaleLayout::cdna4);
+  expect_refused([&] { deep_copy(other, batch); }, {"deep_copy", "batch 2", "3"});
+}
+
+TEST(Matrix, a_batch_does_not_overlap_itself) {
+  using Batched = BatchedBlockScaledMatrix<MXFP4, Space>;
+  const Kokkos::View<std::uint8_t*, Space> memory("memory", 1000);
+  using Strided = Kokkos::View<std::uint8_t***, Kokkos::LayoutStride, Space>;
+  const Strided data(memory.data(), Kokkos::LayoutStride(3, 64, 4, 16, 16, 1)),
+      scales(memory.data(), Kokkos::LayoutStride(3, 4, 4, 1, 1, 1));
+  const Strided over(memory.data(), Kokkos::LayoutStride(3, 63, 4, 16, 16, 1));
+  EXPECT_NO_THROW(Batched::wrap(data, scales, {}, 4, 32));
+  expect_refused([&] { Batched::wrap(over, scales, {}, 4, 32); }, {"wrap", "data", "batch stride 63", "64"});
 }
 
 // int32 offsets wrap past 2^31.

@@ -333,6 +333,9 @@ TEST(QuantizeErrors, say_what_was_given_and_expected_and_write_nothing) {
                  {"quantize", "tensor_scale", "no tensor scale"});
   auto grouped = BlockScaledMatrix<NVFP4, Space>::grouped("grouped", 4, 40, 2, ScaleLayout::tcgen);
   expect_refused([&] { quantize(view, grouped); }, {"quantize", "dst", "grouped"});
+  auto none = BlockScaledMatrix<NVFP4, Space>::batched("none", 0, 4, 40);
+  Kokkos::View<float***, Space> cube("cube", 0, 4, 41);
+  expect_refused([&] { quantize(Kokkos::DefaultHostExecutionSpace(), cube, none); }, {"src", "4 x 41", "4 x 40"});
   for (const float bad : {0.0f, -2.0f, Bits::to_float(Bits::infinity), Bits::to_float(Bits::quiet_nan)}) {
     expect_refused([&] { TensorScale::decode(bad); }, {"TensorScale::decode", "positive finite"});
     expect_refused([&] { TensorScale::encode(bad); }, {"TensorScale::encode", "positive finite"});
