@@ -22,20 +22,91 @@
 
 // Inline code may be compiled several times under different instruction sets (a backend has its own flags). Were the
 // copies to share one name, the linker would keep any one of them, perhaps one that this machine cannot run. Each set
-// of flags therefore has an inline namespace of its own. Plain data that crosses between such parts stays outside of
-// it.
-#if defined(__AVX512BF16__)
-#define MICROSCALE_ISA isa_avx512bf16
-#elif defined(__AVX512VNNI__)
-#define MICROSCALE_ISA isa_avx512vnni
-#elif defined(__AVX512F__)
-#define MICROSCALE_ISA isa_avx512
-#elif defined(__AVX2__)
-#define MICROSCALE_ISA isa_avx2
-#elif defined(__AVX__)
-#define MICROSCALE_ISA isa_avx
+// of x86 extensions therefore has an inline namespace of its own: isa_, then a name for each that the flags allow. Plain
+// data that crosses between such parts stays outside of it.
+#if defined(__SSE4_2__)
+#define MICROSCALE_ISA_SSE4_2 _sse42
 #else
-#define MICROSCALE_ISA isa_base
+#define MICROSCALE_ISA_SSE4_2
 #endif
+#if defined(__AVX__)
+#define MICROSCALE_ISA_AVX _avx
+#else
+#define MICROSCALE_ISA_AVX
+#endif
+#if defined(__F16C__)
+#define MICROSCALE_ISA_F16C _f16c
+#else
+#define MICROSCALE_ISA_F16C
+#endif
+#if defined(__FMA__)
+#define MICROSCALE_ISA_FMA _fma
+#else
+#define MICROSCALE_ISA_FMA
+#endif
+#if defined(__AVX2__)
+#define MICROSCALE_ISA_AVX2 _avx2
+#else
+#define MICROSCALE_ISA_AVX2
+#endif
+#if defined(__BMI2__)
+#define MICROSCALE_ISA_BMI2 _bmi2
+#else
+#define MICROSCALE_ISA_BMI2
+#endif
+#if defined(__AVX512F__)
+#define MICROSCALE_ISA_AVX512F _f
+#else
+#define MICROSCALE_ISA_AVX512F
+#endif
+#if defined(__AVX512BW__)
+#define MICROSCALE_ISA_AVX512BW _bw
+#else
+#define MICROSCALE_ISA_AVX512BW
+#endif
+#if defined(__AVX512DQ__)
+#define MICROSCALE_ISA_AVX512DQ _dq
+#else
+#define MICROSCALE_ISA_AVX512DQ
+#endif
+#if defined(__AVX512VL__)
+#define MICROSCALE_ISA_AVX512VL _vl
+#else
+#define MICROSCALE_ISA_AVX512VL
+#endif
+#if defined(__AVX512VBMI__)
+#define MICROSCALE_ISA_AVX512VBMI _vbmi
+#else
+#define MICROSCALE_ISA_AVX512VBMI
+#endif
+#if defined(__AVX512VNNI__)
+#define MICROSCALE_ISA_AVX512VNNI _vnni
+#else
+#define MICROSCALE_ISA_AVX512VNNI
+#endif
+#if defined(__AVX512BF16__)
+#define MICROSCALE_ISA_AVX512BF16 _bf16
+#else
+#define MICROSCALE_ISA_AVX512BF16
+#endif
+#if defined(__AVX512FP16__)
+#define MICROSCALE_ISA_AVX512FP16 _fp16
+#else
+#define MICROSCALE_ISA_AVX512FP16
+#endif
+#if defined(__AMX_TILE__)
+#define MICROSCALE_ISA_AMX_TILE _amx
+#else
+#define MICROSCALE_ISA_AMX_TILE
+#endif
+#define MICROSCALE_ISA_JOIN_(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14) \
+  isa##x0##x1##x2##x3##x4##x5##x6##x7##x8##x9##x10##x11##x12##x13##x14
+#define MICROSCALE_ISA_JOIN(...) MICROSCALE_ISA_JOIN_(__VA_ARGS__)
+#define MICROSCALE_ISA                                                                                           \
+  MICROSCALE_ISA_JOIN(MICROSCALE_ISA_SSE4_2, MICROSCALE_ISA_AVX, MICROSCALE_ISA_F16C, MICROSCALE_ISA_FMA,        \
+                      MICROSCALE_ISA_AVX2, MICROSCALE_ISA_BMI2, MICROSCALE_ISA_AVX512F, MICROSCALE_ISA_AVX512BW, \
+                      MICROSCALE_ISA_AVX512DQ, MICROSCALE_ISA_AVX512VL, MICROSCALE_ISA_AVX512VBMI,               \
+                      MICROSCALE_ISA_AVX512VNNI, MICROSCALE_ISA_AVX512BF16, MICROSCALE_ISA_AVX512FP16,           \
+                      MICROSCALE_ISA_AMX_TILE)
 
 #endif
