@@ -22,7 +22,7 @@
 
 // Inline code may be compiled several times under different instruction sets (a backend has its own flags). Were the
 // copies to share one name, the linker would keep any one of them, perhaps one that this machine cannot run. Each set
-// of x86 extensions therefore has an inline namespace of its own: isa_, then a name for each that the flags allow. Plain
+// of x86 extensions therefore has an inline namespace of its own: isa, then a name for each that the flags allow. Plain
 // data that crosses between such parts stays outside of it.
 #if defined(__SSE4_2__)
 #define MICROSCALE_ISA_SSE4_2 _sse42
