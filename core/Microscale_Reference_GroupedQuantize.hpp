@@ -30,6 +30,7 @@ struct GroupedAmaxKernel {
 template <class Format, class Source>
 struct GroupedQuantizeKernel {
   static constexpr int chunk = 64;
+  static_assert(chunk % blocks_at_once<Format> == 0);
 
   Source source;
   MatrixHandle<Format> destination;
@@ -54,11 +55,8 @@ struct GroupedQuantizeKernel {
       return;
     }
     const BlockScaling scaling{options.scale_rule, options.non_finite, pair(at.expert)};
-    for (std::int64_t b = begin; b < end; ++b)
-      if (b < destination.map.cols)
-        quantize_source_block<Format>(source, destination, scaling, row, b, at.scale_row);
-      else
-        destination.scale(at.scale_row, b) = 0;
+    for (std::int64_t b = begin; b < end; b += blocks_at_once<Format>)
+      quantize_source_blocks<Format>(source, destination, scaling, row, b, at.scale_row);
   }
 
   /// Zeroes what a row that is not quantized has among these blocks; if it is to stay untouched, only the padding.

@@ -133,25 +133,42 @@ void resolve_tensor_scale(const std::string& label, const Exec& exec, TensorScal
   }
 }
 
-/// Quantizes one block of a source: block b of row r, into row r of the destination and row `scale_row` of its scales.
+/// How many neighbouring blocks a kernel quantizes at once: 32 elements, or one block.
+template <class Format>
+inline constexpr int blocks_at_once = Format::block_size < 32 ? 32 / Format::block_size : 1;
+
+/// Quantizes blocks [first, first + blocks_at_once) of row r of a source, as far as they exist, into row r of the
+/// destination and row `scale_row` of its scales; zeroes the scales of those that are padding.
 template <class Format, class Source>
-KOKKOS_FUNCTION void quantize_source_block(const Source& source, const MatrixHandle<Format>& destination,
-                                           const BlockScaling& scaling, std::int64_t r, std::int64_t b,
-                                           std::int64_t scale_row) {
-  float values[Format::block_size];
-  const int count = destination.block_length(b);
-  load_values(source, r, b * Format::block_size, count, values);
-  destination.scale(scale_row, b) = quantize_block<Format>(values, count, destination.block(r, b), scaling);
+KOKKOS_FUNCTION void quantize_source_blocks(const Source& source, const MatrixHandle<Format>& destination,
+                                            const BlockScaling& scaling, std::int64_t r, std::int64_t first,
+                                            std::int64_t scale_row) {
+  constexpr int size = Format::block_size, blocks = blocks_at_once<Format>;
+  float values[blocks * size];
+  std::uint8_t scales[blocks] = {};
+  const std::int64_t begin = first * size;
+  if (begin + blocks * size <= destination.cols) {
+    load_values(source, r, begin, blocks * size, values);
+    quantize_full_blocks<Format, blocks>(values, destination.block(r, first), scales, scaling);
+  } else {
+    for (int b = 0; b < blocks && begin + b * size < destination.cols; ++b) {
+      const int count = destination.block_length(first + b);
+      load_values(source, r, begin + b * size, count, values);
+      scales[b] = quantize_block<Format>(values, count, destination.block(r, first + b), scaling);
+    }
+  }
+  for (int b = 0; b < blocks && first + b < destination.map.padded_cols(); ++b)
+    destination.scale(scale_row, first + b) = scales[b];
 }
 
-/// One index is one block, padding blocks included (their scale is 0 and they have no codes).
+/// One index is blocks_at_once blocks of a row, padding included (its scales are 0 and it has no codes).
 template <class Format, class Source>
 struct QuantizeKernel {
   Source source;
   MatrixHandle<Format> destination;
   QuantizeData options;
   bool rows_fastest;
-  std::int64_t padded_rows, padded_blocks, blocks;
+  std::int64_t padded_rows, units;
 
   QuantizeKernel(const Source& s, const MatrixHandle<Format>& d, const QuantizeData& o)
       : source(s),
@@ -159,17 +176,17 @@ struct QuantizeKernel {
         options(o),
         rows_fastest(s.rows_fastest()),
         padded_rows(d.map.tile_rows() * scale_tile(d.map.layout).rows),
-        padded_blocks(d.map.padded_cols()),
-        blocks(d.map.cols) {}
+        units((d.map.padded_cols() + blocks_at_once<Format> - 1) / blocks_at_once<Format>) {}
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    const std::int64_t r = rows_fastest ? index % padded_rows : index / padded_blocks;
-    const std::int64_t b = rows_fastest ? index / padded_rows : index % padded_blocks;
-    if (r < destination.rows && b < blocks)
-      quantize_source_block<Format>(source, destination, {options.scale_rule, options.non_finite, destination.pair()},
-                                    r, b, r);
+    const std::int64_t r = rows_fastest ? index % padded_rows : index / units;
+    const std::int64_t first = (rows_fastest ? index / padded_rows : index % units) * blocks_at_once<Format>;
+    if (r < destination.rows)
+      quantize_source_blocks<Format>(source, destination, {options.scale_rule, options.non_finite, destination.pair()},
+                                     r, first, r);
     else
-      destination.scale(r, b) = 0;
+      for (std::int64_t b = first; b < first + blocks_at_once<Format> && b < destination.map.padded_cols(); ++b)
+        destination.scale(r, b) = 0;
   }
 };
 
@@ -182,7 +199,7 @@ void quantize_source(const std::string& label, const Exec& exec, const Source& s
     Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.lines * kernel.chunks), kernel);
   });
   const QuantizeKernel<Format, Source> kernel(source, destination, options);
-  Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.padded_blocks), kernel);
+  Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.units), kernel);
 }
 
 /// One index is one block of the source.

@@ -106,31 +106,38 @@ MICROSCALE_FUNCTION constexpr std::uint8_t encode_block(const float* values, int
   return scale.byte;
 }
 
-namespace Detail {
-
-/// quantize_block for a full block: the constant count is worth much to a compiler.
-template <BlockFormat F>
-MICROSCALE_FUNCTION constexpr std::uint8_t quantize_full_block(const float* values, std::uint8_t* bytes,
-                                                               const BlockScaling& scaling) {
-  std::uint8_t codes[F::block_size] = {};
-  const std::uint8_t scale = encode_block<F>(values, F::block_size, codes, scaling);
-  pack_codes<F>(codes, F::block_size, bytes);
-  return scale;
+/// Quantizes `Blocks` full blocks, neighbours in a row, into Blocks * packed_bytes<F>(F::block_size) bytes and Blocks
+/// scale bytes. The bytes are those of quantize_block one by one; small blocks are faster together, because the steps to
+/// a scale, each of which waits for the one before, are then taken for all of them at once.
+template <BlockFormat F, int Blocks>
+MICROSCALE_FUNCTION constexpr void quantize_full_blocks(const float* values, std::uint8_t* bytes,
+                                                        std::uint8_t* scale_bytes, const BlockScaling& scaling = {}) {
+  constexpr int size = F::block_size;
+  BlockScale scales[Blocks] = {};
+  std::uint8_t codes[Blocks * size] = {};
+  for (int b = 0; b < Blocks; ++b)
+    scales[b] = block_scale<F>(block_amax_bits(values + b * size, size, scaling.non_finite), scaling);
+  for (int b = 0; b < Blocks; ++b)
+    encode_elements<F>(values + b * size, size, codes + b * size, scales[b], scaling.non_finite);
+  pack_codes<F>(codes, Blocks * size, bytes);
+  for (int b = 0; b < Blocks; ++b) scale_bytes[b] = scales[b].byte;
 }
-
-}  // namespace Detail
 
 /// Quantizes one block of `count` <= F::block_size values (the last block of a row may be short) into
 /// packed_bytes<F>(count) bytes and returns the scale byte. One thread does the whole block.
 template <BlockFormat F>
 MICROSCALE_FUNCTION constexpr std::uint8_t quantize_block(const float* values, int count, std::uint8_t* bytes,
                                                           const BlockScaling& scaling = {}) {
-  if (count == F::block_size) return Detail::quantize_full_block<F>(values, bytes, scaling);
+  std::uint8_t scale = 0;
+  if (count == F::block_size) {
+    quantize_full_blocks<F, 1>(values, bytes, &scale, scaling);
+    return scale;
+  }
   // Filled up with zeros, which change neither the scale nor a code.
   float filled[F::block_size] = {};
   for (int i = 0; i < count; ++i) filled[i] = values[i];
   std::uint8_t packed[packed_bytes<F>(F::block_size)] = {};
-  const std::uint8_t scale = Detail::quantize_full_block<F>(filled, packed, scaling);
+  quantize_full_blocks<F, 1>(filled, packed, &scale, scaling);
   for (int i = 0; i < packed_bytes<F>(count); ++i) bytes[i] = packed[i];
   return scale;
 }
