@@ -57,6 +57,9 @@ void matmul(const Exec& exec, const A& a, const B& b, const C& c, const E& epilo
 /// bits on every execution space (but for exp, tanh and erf, which are the platform's); a backend may sum in another
 /// order within its bound.
 ///
+/// A float a costs a fused multiply-add a product: on CPUs it is many times slower than half or bf16 unless the program is
+/// compiled for a processor with FMA instructions (-march=native, say).
+///
 /// Asynchronous on exec; allocates nothing; may be called by several threads for distinct c. Throws
 /// std::invalid_argument for extents, scales or options that do not fit, before anything is launched, and what
 /// Context::plan() throws.

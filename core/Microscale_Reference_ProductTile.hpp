@@ -29,11 +29,11 @@ inline constexpr std::array<std::array<float, 2>, 256> element_pairs = [] {
   return pairs;
 }();
 
-// Without FMA instructions a fused multiply-add is a slow library call. It is not needed where the product is exact in
-// binary32, since then multiplying and adding rounds once as well. So it is for elements of at most 12 significant bits
-// that are multiples of 2^-50 below 2^60 (all minifloats): their products have at most 24 bits and lie far from
-// underflow and overflow. The same holds for half, and for bf16 (8 bits) from 2^-90 to 2^60. Inf and NaN are no matter:
-// there is nothing to round.
+// A fused multiply-add is slow: a library call where the compiler's flags have no FMA instructions, and no vector
+// operation elsewhere. It is not needed where the product is exact in binary32, since then multiplying and adding rounds
+// once as well. So it is for elements of at most 12 significant bits that are multiples of 2^-50 below 2^60 (all
+// minifloats): their products have at most 24 bits and lie far from underflow and overflow. The same holds for half, and
+// for bf16 (8 bits) from 2^-90 to 2^60. Inf and NaN are no matter: there is nothing to round.
 constexpr bool has_exact_products(float x) {
   const std::uint32_t mag = Bits::from_float(x) & Bits::magnitude;
   const int exponent = static_cast<int>(mag >> 23) - 127;
@@ -42,12 +42,6 @@ constexpr bool has_exact_products(float x) {
 template <class Element>
 inline constexpr bool elements_have_exact_products = std::all_of(element_values<Element>.begin(),
                                                                  element_values<Element>.end(), has_exact_products);
-
-#if defined(__FP_FAST_FMAF)
-inline constexpr bool has_fast_fma = true;
-#else
-inline constexpr bool has_fast_fma = false;
-#endif
 
 #if defined(__GNUC__)
 using Float4 = float __attribute__((vector_size(16), may_alias));
@@ -79,7 +73,7 @@ class ProductTile {
     for (std::int64_t k = 0; k < a.cols;) {
       const std::int64_t end = std::min(block_end(a, k), block_end(b, k));
       const int length = static_cast<int>(end - k);
-      const bool exact = tile.load_a(a, row, rows, scale_shift, k, length) && !has_fast_fma;
+      const bool exact = tile.load_a(a, row, rows, scale_shift, k, length);
       tile.load_b(b, col, cols, k, length);
       if (exact)
         tile.multiply<true>(length, rows, cols, out, pitch);
