@@ -45,15 +45,15 @@ struct MiniFloat {
     const std::int32_t normal = (mag << mantissa_shift) + static_cast<std::int32_t>(rebias);
     const auto subnormal =
         static_cast<std::int32_t>(Bits::from_float(static_cast<float>(mag) * Bits::pow2(min_exponent)));
-    std::int32_t bits = (subnormal & is_small) | (normal & ~is_small);
+    std::int32_t result = (subnormal & is_small) | (normal & ~is_small);
     if constexpr (S != Specials::none) {
       constexpr std::int32_t last_number = S == Specials::ieee ? max_code + 1 : max_code;
       const std::int32_t not_finite = (max_code - mag) >> 31;
       const std::int32_t not_number = (last_number - mag) >> 31;
-      bits = (bits & ~not_finite) | (static_cast<std::int32_t>(Bits::infinity) & not_finite) |
-             (static_cast<std::int32_t>(Bits::quiet_nan) & not_number);
+      result = (result & ~not_finite) | (static_cast<std::int32_t>(Bits::infinity) & not_finite) |
+               (static_cast<std::int32_t>(Bits::quiet_nan) & not_number);
     }
-    return Bits::to_float(sign | static_cast<std::uint32_t>(bits));
+    return Bits::to_float(sign | static_cast<std::uint32_t>(result));
   }
 
   /// Largest finite value.
