@@ -175,6 +175,12 @@ class BlockScaledMatrix {
     Impl::expects(
         rows >= 0 && cols >= 0, "BlockScaledMatrix", "extents", [&] { return "are " + Impl::extents(rows, cols); },
         [] { return "0 or more"; });
+    // Nothing below may overflow, so sizes beyond what a machine can address are refused first.
+    constexpr std::int64_t most = std::int64_t{1} << 62;
+    const std::int64_t row_bytes = cols > most / 16 ? most : packed_bytes<Format>(cols) + 2 * block_count<Format>(cols);
+    Impl::expects(
+        row_bytes < most && rows <= most / (row_bytes + 128), "BlockScaledMatrix", "extents",
+        [&] { return "are " + Impl::extents(rows, cols); }, [] { return "a matrix of less than 2^62 bytes"; });
     return {layout, rows, block_count<Format>(cols)};
   }
 

@@ -141,6 +141,7 @@ void build_expert_offsets(const Exec& exec, const Ids& topk_ids, const ExpertRou
   const auto i = [](auto n) { return static_cast<std::int64_t>(n); };
   Impl::expects_extents("build_expert_offsets", "topk_ids", i(topk_ids.extent(0)), i(topk_ids.extent(1)),
                         routing.tokens(), routing.k());
+  if (routing.row_offsets().data() == nullptr) return;  // one without memory
   Impl::build_expert_offsets(exec, routing.data({topk_ids.data(), i(topk_ids.extent(0)), i(topk_ids.extent(1)),
                                                  i(topk_ids.stride(0)), i(topk_ids.stride(1))}));
 }

@@ -91,11 +91,11 @@ inline void check_matmul(const char* where, const Problem& p, std::int64_t exper
   size("row_scale", e.row_scale, p.m);
   size("bias", e.bias, p.n);
   expects(!given(e.expert_scale) || experts >= 0, where, "expert_scale", "is given", "none: there are no experts");
-  expects(e.bias.experts == 0 || experts >= 0, where, "bias", "has rank 2", "rank 1: there are no experts");
+  expects(e.bias.experts < 0 || experts >= 0, where, "bias", "has rank 2", "rank 1: there are no experts");
   if (experts >= 0) {
     size("expert_scale", e.expert_scale, experts);
     expects(
-        e.bias.experts == 0 || e.bias.experts == experts, where, "bias",
+        e.bias.experts < 0 || e.bias.experts == experts, where, "bias",
         [&] { return "has " + std::to_string(e.bias.experts) + " rows"; },
         [&] { return "1 vector, or one for each of " + std::to_string(experts) + " experts"; });
   }

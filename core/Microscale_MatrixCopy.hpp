@@ -38,7 +38,9 @@ void deep_copy(const Exec& exec, const BlockScaledMatrix<Format, ToSpace>& to,
       [&] { return std::string("has scale layout ") + name(to.scale_layout()); },
       [&] { return std::string(name(from.scale_layout())) + ", as the execution space cannot access both"; });
   Kokkos::deep_copy(exec, to.data(), from.data());
-  if constexpr (Format::tensor_scale) Kokkos::deep_copy(exec, to.tensor_scale(), from.tensor_scale());
+  // An empty matrix without memory has no pair.
+  if (to.tensor_scale().data() != nullptr && from.tensor_scale().data() != nullptr)
+    Kokkos::deep_copy(exec, to.tensor_scale(), from.tensor_scale());
   if (same) {
     Kokkos::deep_copy(exec, to.scales(), from.scales());
   } else if constexpr (can_interleave) {

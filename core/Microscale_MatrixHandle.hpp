@@ -37,7 +37,9 @@ struct MatrixHandle {
   KOKKOS_FUNCTION std::uint8_t& scale(std::int64_t scale_row, std::int64_t b) const {
     return scales[tile_row(map.layout, scale_row) * scale_pitch + map.offset_in_tile_row(scale_row, b)];
   }
-  KOKKOS_FUNCTION TensorScalePair pair() const { return Format::tensor_scale ? *tensor_scale : TensorScalePair{}; }
+  KOKKOS_FUNCTION TensorScalePair pair() const {
+    return Format::tensor_scale && tensor_scale != nullptr ? *tensor_scale : TensorScalePair{};
+  }
 };
 
 }  // namespace microscale::Impl

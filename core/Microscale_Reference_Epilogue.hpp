@@ -13,7 +13,7 @@
 namespace microscale::Impl {
 
 KOKKOS_FUNCTION inline float read(const VectorOperand& v, std::int64_t expert, std::int64_t i) {
-  const std::int64_t index = (v.experts > 0 ? expert * v.expert_stride : 0) + i * v.stride;
+  const std::int64_t index = (v.experts >= 0 ? expert * v.expert_stride : 0) + i * v.stride;
   if (v.type == float16_id.element) return static_cast<float>(static_cast<const half*>(v.data)[index]);
   if (v.type == bfloat16_id.element) return static_cast<float>(static_cast<const bf16*>(v.data)[index]);
   return static_cast<const float*>(v.data)[index];

@@ -57,7 +57,8 @@ void check_requantize(const BlockScaledMatrix<From, FromSpace>& src, const Block
   const bool empty = dst.rows() == 0 || dst.cols() == 0;
   expects(empty || (src.data().data() != dst.data().data() && src.scales().data() != dst.scales().data()), where, "dst",
           "shares the memory of src", "memory of its own");
-  const bool shared_scale = To::tensor_scale && src.tensor_scale().data() == dst.tensor_scale().data();
+  const bool shared_scale =
+      dst.tensor_scale().data() != nullptr && src.tensor_scale().data() == dst.tensor_scale().data();
   expects(!shared_scale || options.tensor_scale.source() == TensorScaleSource::stored, where, "dst",
           "shares the tensor scale of src", "one of its own, or the option TensorScale::stored()");
 }

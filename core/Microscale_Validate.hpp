@@ -6,6 +6,7 @@
 #include <Microscale_Reference_Validate.hpp>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,7 +82,7 @@ ValidationReport validate(const Exec& exec, const BlockScaledMatrix<Format, Spac
   ValidationReport report;
   if constexpr (Format::tensor_scale) {
     Kokkos::View<TensorScalePair, Kokkos::HostSpace> pair("microscale::validate");
-    Kokkos::deep_copy(exec, pair, matrix.tensor_scale());
+    if (matrix.tensor_scale().data() != nullptr) Kokkos::deep_copy(exec, pair, matrix.tensor_scale());
     exec.fence(label);
     report.tensor_scale = pair();
     report.tensor_scale_valid = is_valid(pair());
@@ -118,7 +119,7 @@ inline GroupsReport check_groups(const std::vector<std::int32_t>& row_offsets,
   };
   const int r = scale_tile(layout).rows;
   std::int64_t tiles = 0;
-  std::vector<bool> seen(static_cast<std::size_t>(experts));
+  std::set<std::int64_t> seen;
   for (std::size_t s = 0; s < expert_ids.size(); ++s) {
     const std::int64_t begin = row_offsets[s], end = row_offsets[s + 1], id = expert_ids[s];
     if (s == 0 && begin < 0) say("row_offsets", 0, begin, "0 or more");
@@ -126,9 +127,8 @@ inline GroupsReport check_groups(const std::vector<std::int32_t>& row_offsets,
     if (end > rows) say("row_offsets", s + 1, end, "at most " + std::to_string(rows) + ", the rows");
     if (id < -1 || id >= experts)
       say("expert_ids", s, id, "-1, or 0 to " + std::to_string(experts - 1));
-    else if (id >= 0 && seen[static_cast<std::size_t>(id)])
+    else if (id >= 0 && !seen.insert(id).second)
       say("expert_ids", s, id, "an id that no other slot has");
-    if (id >= 0 && id < experts) seen[static_cast<std::size_t>(id)] = true;
     if (layout == ScaleLayout::linear || begin < 0 || end <= begin) continue;
     const std::int64_t expected = grouped_scale_offset(layout, begin, tiles);
     if (a_scale_offsets[s] != expected)

@@ -86,7 +86,7 @@ struct VectorOperand {
   ElementId type{};
   std::int64_t size = 0;
   std::int64_t stride = 1;
-  std::int64_t experts = 0;  ///< 0: one vector for all
+  std::int64_t experts = -1;  ///< -1: one vector for all
   std::int64_t expert_stride = 0;
 };
 

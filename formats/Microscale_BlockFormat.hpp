@@ -83,7 +83,7 @@ struct MXFP6_E3M2_Bytes : MXFP6_E3M2 {
   static constexpr const char* name = "mxfp6_e3m2_bytes";
 };
 
-/// A struct that describes a block format: element, scale, block_size (positive, whole bytes a block), tensor_scale,
+/// A struct that describes a block format: element, scale, block_size (a multiple of 8 up to 512), tensor_scale,
 /// packing, name. A tensor scale goes with UE4M3 scales only: E8M0 already reaches every binary32 exponent.
 template <class F>
 concept BlockFormat = requires {
@@ -96,9 +96,8 @@ concept BlockFormat = requires {
   { F::tensor_scale } -> std::convertible_to<bool>;
   { F::packing } -> std::convertible_to<Packing>;
   { F::name } -> std::convertible_to<const char*>;
-  requires F::block_size >
-  0 && F::block_size % 8 == 0;
-  requires !F::tensor_scale || F::scale::type == ScaleType::ue4m3;
+  requires(F::block_size > 0 && F::block_size <= 512 && F::block_size % 8 == 0);
+  requires(!F::tensor_scale || F::scale::type == ScaleType::ue4m3);
 };
 
 /// The structural description of a block format.

@@ -72,6 +72,14 @@ TEST_F(EpilogueTest, alpha_from_the_host_and_from_memory) {
       d, [&](auto i, auto j) { return product(i, j) * 3.0f; }, "the last one counts");
 }
 
+// Vectors without entries or memory are checked like any other.
+TEST_F(EpilogueTest, empty_vectors_are_refused) {
+  const Kokkos::View<float**, Space> c("c", rows, cols), none("none", 0, cols);
+  EXPECT_THROW(matmul(a, b, c, Epilogue{}.bias(none)), std::invalid_argument);
+  using Unmanaged = Kokkos::View<float*, Space, Kokkos::MemoryUnmanaged>;
+  EXPECT_THROW(Epilogue{}.row_scale(Unmanaged(static_cast<float*>(nullptr), rows)), std::invalid_argument);
+}
+
 // Each step one binary32 operation: any other order or a fused step would give other bits for many elements.
 TEST_F(EpilogueTest, every_step_in_its_order) {
   const auto scale = vector_view<float>(rows, 0.3f, 0.17f);

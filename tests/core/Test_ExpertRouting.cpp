@@ -343,4 +343,12 @@ TYPED_TEST(ExpertRouting, wrong_arguments_throw) {
             "microscale::combine: y has extents 4 x 6; expected 8 x 6");
 }
 
+TEST(ExpertRouting, one_without_memory_routes_nothing) {
+  const Kokkos::DefaultHostExecutionSpace exec;
+  const ms::ExpertRouting<Kokkos::HostSpace> routing;
+  EXPECT_NO_THROW(
+      ms::build_expert_offsets(exec, Kokkos::View<std::int32_t**, Kokkos::HostSpace>("ids", 0, 0), routing));
+  exec.fence();
+}
+
 }  // namespace

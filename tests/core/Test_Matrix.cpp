@@ -181,6 +181,27 @@ TEST(Matrix, a_batch_does_not_overlap_itself) {
   expect_refused([&] { Batched::wrap(over, scales, {}, 4, 32); }, {"wrap", "data", "batch stride 63", "64"});
 }
 
+TEST(Matrix, sizes_beyond_any_machine_are_refused) {
+  using M = BlockScaledMatrix<MXFP8_E4M3, Space>;
+  const std::int64_t big = std::int64_t{1} << 33, biggest = INT64_MAX;
+  expect_refused([&] { M("m", big, big); }, {"extents", "8589934592 x 8589934592", "2^62"});
+  expect_refused([&] { M("m", 0, biggest); }, {"extents", "2^62"});
+  expect_refused([&] { M("m", biggest, 0); }, {"extents", "2^62"});
+  expect_refused([&] { M::batched("m", 2, big, big); }, {"extents", "2^62"});
+  expect_refused([&] { M::grouped("m", big, big, 3); }, {"extents", "2^62"});
+}
+
+TEST(Matrix, an_empty_matrix_without_memory_can_be_copied) {
+  for_each_format([](auto format) {
+    using M = BlockScaledMatrix<decltype(format), Space>;
+    const M none, empty("empty", 0, 0);
+    EXPECT_EQ(create_mirror_and_copy(none).rows(), 0);
+    EXPECT_EQ(none.bytes(), empty.bytes());
+    EXPECT_NO_THROW(deep_copy(none, empty));
+    EXPECT_NO_THROW(deep_copy(empty, none));
+  });
+}
+
 // int32 offsets wrap past 2^31.
 TEST(Matrix, index_arithmetic_is_64_bit) {
   const ScaleMap map{ScaleLayout::tcgen, 40'000'001, 448};

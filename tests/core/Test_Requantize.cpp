@@ -180,4 +180,10 @@ TYPED_TEST(Requantize, wrong_arguments_throw) {
             "microscale::requantize: tensor_scale is given; expected none: this format has no tensor scale");
 }
 
+TEST(Requantize, empty_matrices_without_memory) {
+  const Kokkos::DefaultHostExecutionSpace exec;
+  EXPECT_NO_THROW(requantize(exec, BlockScaledMatrix<NVFP4, Space>(), BlockScaledMatrix<NVFP4, Space>()));
+  EXPECT_NO_THROW(requantize(exec, BlockScaledMatrix<MXFP4, Space>(), BlockScaledMatrix<NVFP4, Space>()));
+}
+
 }  // namespace

@@ -255,4 +255,12 @@ TYPED_TEST(Validate, groups_of_a_routing_are_ok) {
   EXPECT_EQ(validate(exec, routing.groups(), routing.rows(), routing.experts()).to_string(), "ok");
 }
 
+TYPED_TEST(Validate, an_empty_matrix_without_memory_and_a_huge_number_of_experts) {
+  const TypeParam exec;
+  EXPECT_EQ(validate(exec, BlockScaledMatrix<NVFP4, Space>()).to_string(), "ok");
+  const Kokkos::View<std::int32_t**, Kokkos::LayoutRight, Space> ids("ids", 4, 1);
+  const auto routing = build_expert_offsets(exec, ids, 2);
+  EXPECT_EQ(validate(exec, routing.groups(), routing.rows(), std::int64_t{1} << 50).to_string(), "ok");
+}
+
 }  // namespace
