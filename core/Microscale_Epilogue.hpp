@@ -159,8 +159,8 @@ class Epilogue {
   template <class V>
   static VectorOperand vector(const V& v) {
     const auto i = [](auto n) { return static_cast<std::int64_t>(n); };
-    Impl::expects(v.data() != nullptr || v.size() == 0, "Epilogue", "values", "are at a null pointer",
-                  "an allocated View");
+    const bool empty = v.extent(0) == 0 || v.extent(V::rank() - 1) == 0;  // size() is 0 for null pointers too
+    Impl::expects(v.data() != nullptr || empty, "Epilogue", "values", "are at a null pointer", "an allocated View");
     VectorOperand operand;
     operand.data = v.data();
     operand.type = Impl::element_id<Impl::storage_t<typename V::value_type>>;
