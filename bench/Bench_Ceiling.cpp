@@ -10,8 +10,8 @@ void copy_floats(benchmark::State& state) {
   const Extents e = conversions[0];
   const auto source = random_matrix<float>("source", e.rows, e.cols);
   const Matrix<float> result("result", e.rows, e.cols);
-  measure(state, result.data(), [&](const Exec& exec) { Kokkos::deep_copy(exec, result, source); });
-  rate(state, "bytes/s", static_cast<double>(e.rows * e.cols) * sizeof(float));
+  measure(state, result.data(), {{"bytes/s", static_cast<double>(e.rows * e.cols) * sizeof(float)}},
+          [&](const Exec& exec) { Kokkos::deep_copy(exec, result, source); });
 }
 
 struct MultiplyAdd {
@@ -31,10 +31,10 @@ struct MultiplyAdd {
 void multiply_add(benchmark::State& state) {
   const int tasks = Exec().concurrency();
   const MultiplyAdd kernel{{"values", static_cast<std::size_t>(tasks)}};
-  measure(state, kernel.values.data(), [&](const Exec& exec) {
+  const double operations = 2.0 * tasks * MultiplyAdd::lanes * MultiplyAdd::steps;
+  measure(state, kernel.values.data(), {{"FLOP/s", operations}}, [&](const Exec& exec) {
     Kokkos::parallel_for("microscale_bench::multiply_add", Kokkos::RangePolicy<Exec>(exec, 0, tasks), kernel);
   });
-  rate(state, "FLOP/s", 2.0 * tasks * MultiplyAdd::lanes * MultiplyAdd::steps);
 }
 
 }  // namespace

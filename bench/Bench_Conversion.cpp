@@ -10,8 +10,8 @@ void add_quantize(const Extents& e) {
       "reference", [e](benchmark::State& state) {
         const auto source = random_matrix<T>("source", e.rows, e.cols);
         const BlockScaledMatrix<Format, Space> result("result", e.rows, e.cols);
-        measure(state, result.data().data(), [&](const Exec& exec) { reference::quantize(exec, source, result); });
-        rate(state, "bytes/s", static_cast<double>(e.rows * e.cols) * sizeof(T));
+        measure(state, result.data().data(), {{"bytes/s", static_cast<double>(e.rows * e.cols) * sizeof(T)}},
+                [&](const Exec& exec) { reference::quantize(exec, source, result); });
       });
 }
 
@@ -22,8 +22,8 @@ void add_dequantize(const Extents& e) {
         const BlockScaledMatrix<Format, Space> source("source", e.rows, e.cols);
         quantize(random_matrix<float>("values", e.rows, e.cols), source);
         const Matrix<T> result("result", e.rows, e.cols);
-        measure(state, result.data(), [&](const Exec& exec) { reference::dequantize(exec, source, result); });
-        rate(state, "bytes/s", static_cast<double>(e.rows * e.cols) * sizeof(T));
+        measure(state, result.data(), {{"bytes/s", static_cast<double>(e.rows * e.cols) * sizeof(T)}},
+                [&](const Exec& exec) { reference::dequantize(exec, source, result); });
       });
 }
 

@@ -42,9 +42,8 @@ void add_grouped_quantize(const GroupedProduct& p) {
     const Groups<Space> groups = make_groups(p);
     const auto result =
         BlockScaledMatrix<Format, Space>::grouped("result", p.tokens, p.k, p.active, ScaleLayout::tcgen);
-    measure(state, result.data().data(),
+    measure(state, result.data().data(), {{"bytes/s", static_cast<double>(p.tokens * p.k) * sizeof(float)}},
             [&](const Exec& exec) { reference::grouped_quantize(exec, source, result, groups); });
-    rate(state, "bytes/s", static_cast<double>(p.tokens * p.k) * sizeof(float));
   });
 }
 
@@ -70,14 +69,13 @@ void add_grouped_matmul(std::type_identity<Pair<A, B>>, const GroupedProduct& p,
         for (std::int64_t e = 0; e < p.experts; ++e) quantize(random_matrix<float>("weights", p.n, p.k), b.matrix(e));
         const Matrix<float> c("c", p.tokens, p.n);
         try {
-          measure(state, c.data(), [&](const Exec& exec) {
+          const double operations = 2.0 * static_cast<double>(p.tokens * p.n * p.k);
+          measure(state, c.data(), {{"FLOP/s", operations}}, [&](const Exec& exec) {
             grouped_matmul(exec, a, b, c, groups, Epilogue{}, MatmulOptions{.backend = backend});
           });
         } catch (const std::exception& e) {
           state.SkipWithError(e.what());
-          return;
         }
-        rate(state, "FLOP/s", 2.0 * static_cast<double>(p.tokens * p.n * p.k));
       });
 }
 

@@ -12,8 +12,8 @@ void add_interleave(const Extents& e, ScaleLayout from_layout, ScaleLayout to_la
         quantize(random_matrix<float>("values", e.rows, e.cols), source);
         const ScaleMatrix<Space> from = scale_matrix(source);
         const ScaleMatrix<Space> to("to", from.rows(), from.blocks(), to_layout);
-        measure(state, to.view().data(), [&](const Exec& exec) { reference::interleave_scales(exec, from, to); });
-        rate(state, "bytes/s", static_cast<double>(from.rows() * from.blocks()));
+        measure(state, to.view().data(), {{"bytes/s", static_cast<double>(from.rows() * from.blocks())}},
+                [&](const Exec& exec) { reference::interleave_scales(exec, from, to); });
       });
 }
 

@@ -34,16 +34,14 @@ void add_product(const Product& p, std::string_view backend) {
         const auto a = operand<A>(p.m, p.k);
         const auto b = operand<B>(p.n, p.k);
         const Matrix<float> c("c", p.m, p.n);
+        const double operations = 2.0 * static_cast<double>(p.m * p.n * p.k);
+        const double traffic = bytes<A>(p.m, p.k) + bytes<B>(p.n, p.k) + static_cast<double>(p.m * p.n) * sizeof(float);
         try {
-          measure(state, c.data(),
+          measure(state, c.data(), {{"FLOP/s", operations}, {"bytes/s", traffic}},
                   [&](const Exec& exec) { matmul(exec, a, b, c, Epilogue{}, MatmulOptions{.backend = backend}); });
         } catch (const std::exception& e) {
           state.SkipWithError(e.what());
-          return;
         }
-        rate(state, "FLOP/s", 2.0 * static_cast<double>(p.m * p.n * p.k));
-        rate(state, "bytes/s",
-             bytes<A>(p.m, p.k) + bytes<B>(p.n, p.k) + static_cast<double>(p.m * p.n) * sizeof(float));
       });
 }
 

@@ -6,6 +6,7 @@
 #include <Microscale_BenchCases.hpp>
 
 #include <cstdint>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <utility>
@@ -39,7 +40,7 @@ inline std::string extent(const char* letter, std::int64_t n) {
 template <class Run>
 void add(const std::string& name, const std::string& backend, const Run& run) {
   const std::string full = name + "/backend:" + backend + "/threads:" + std::to_string(Exec().concurrency());
-  benchmark::RegisterBenchmark(full.c_str(), run)->Unit(benchmark::kMicrosecond)->UseRealTime();
+  benchmark::RegisterBenchmark(full.c_str(), run)->Unit(benchmark::kMicrosecond);
 }
 
 /// A matrix of normally distributed values with the first in each 64 ten times as large, as in real weights.
@@ -55,23 +56,27 @@ Matrix<T> random_matrix(const std::string& label, std::int64_t rows, std::int64_
   return result;
 }
 
+/// What one launch moves or computes, and the counter that shows it as a rate, by wall-clock time.
+struct Amount {
+  const char* counter;
+  double per_launch;
+};
+
 /// Runs `launch` until the benchmark has seen enough, waiting for each one. `output` is where it writes.
 template <class Launch>
-void measure(benchmark::State& state, const void* output, const Launch& launch) {
+void measure(benchmark::State& state, const void* output, std::initializer_list<Amount> amounts, const Launch& launch) {
   const Exec exec;
   launch(exec);  // page faults, caches and thread pools of the first run are not measured
   exec.fence();
+  const Kokkos::Timer timer;
   for ([[maybe_unused]] auto _ : state) {
     launch(exec);
     exec.fence();
     benchmark::DoNotOptimize(output);
     benchmark::ClobberMemory();
   }
-}
-
-/// `amount` a launch as a rate.
-inline void rate(benchmark::State& state, const char* counter, double amount) {
-  state.counters[counter] = benchmark::Counter(amount, benchmark::Counter::kIsIterationInvariantRate);
+  const double launches_per_second = static_cast<double>(state.iterations()) / timer.seconds();
+  for (const Amount& amount : amounts) state.counters[amount.counter] = amount.per_launch * launches_per_second;
 }
 
 // Each registers the benchmarks of its file.
