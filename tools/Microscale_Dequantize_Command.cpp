@@ -1,5 +1,6 @@
 #include <Microscale_Commands.hpp>
 #include <Microscale_Errors.hpp>
+#include <Microscale_Places.hpp>
 #include <Microscale_Report.hpp>
 #include <Microscale_Rewrite.hpp>
 #include <Microscale_Values.hpp>
@@ -38,6 +39,7 @@ void dequantize_command(const DequantizeArguments& arguments) {
     throw FileError(checkpoint.shards()[unknown->shard].path(),
                     "tensor \"" + printable(unknown->name) + "\" (" + type_text(*unknown) +
                         ") is quantized in a way that this program does not read");
+  check_places(arguments.input, arguments.output);
   RewritePlan plan;
   plan.verb = "dequantize";
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {

@@ -14,7 +14,15 @@ std::string printable(std::string_view text);
 /// A file that cannot be read, is not what it says it is, or cannot be written. what() is "<path>: <reason>".
 class FileError : public std::runtime_error {
  public:
-  FileError(const std::string& path, const std::string& reason) : std::runtime_error(printable(path) + ": " + reason) {}
+  FileError(const std::string& path, const std::string& reason)
+      : std::runtime_error(printable(path) + ": " + reason), m_path(path), m_reason(reason) {}
+
+  const std::string& path() const { return m_path; }
+  const std::string& reason() const { return m_reason; }
+
+ private:
+  std::string m_path;
+  std::string m_reason;
 };
 
 /// A command line that asks for something that does not exist or contradicts itself.

@@ -78,9 +78,21 @@ void sync_folder(const fs::path& folder) {
 
 fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-bool holds_safetensors(const fs::path& folder) {
-  return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
-                     [](const auto& file) { return file.path().extension() == ".safetensors"; });
+/// Throws unless the folder is certainly an older model: it is empty, or has weights and only plain files of these
+/// names.
+void check_replaceable(const fs::path& folder, const std::set<std::string>& names) {
+  std::set<std::string> in_the_way;
+  bool empty = true, weights = false;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    empty = false;
+    weights = weights || entry.path().extension() == ".safetensors";
+    const std::string name = entry.path().filename().string();
+    if (!fs::is_regular_file(entry.symlink_status()) || !names.contains(name)) in_the_way.insert(name);
+  }
+  if (!in_the_way.empty())
+    throw FileError(folder.string(), "is not replaced: it holds \"" + printable(*in_the_way.begin()) +
+                                         "\", which is no file of the new model");
+  if (!empty && !weights) throw FileError(folder.string(), "is not replaced: it holds no .safetensors file");
 }
 
 }  // namespace
@@ -91,7 +103,7 @@ void clean_up_on_signals() {
   unfinished();
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1}) {
     struct sigaction action {};
     // What the caller has told us to ignore (nohup does) stays ignored; blocked and waited for, it would not be.
     if (sigaction(signal, nullptr, &action) == 0 && (action.sa_handler != SIG_IGN || signal == SIGUSR1))
@@ -113,10 +125,11 @@ int create_file(const fs::path& path) {
 
 void create_folder(const fs::path& path) {
   const std::lock_guard lock(unfinished().mutex);
-  fs::create_directory(path);
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) throw_errno(path.string(), "cannot create");
 }
 
-AtomicOutput::AtomicOutput(const fs::path& path, Kind kind, bool force) : m_path(path), m_kind(kind), m_force(force) {
+AtomicOutput::AtomicOutput(const fs::path& path, Kind kind, bool force, std::set<std::string> replaceable)
+    : m_path(path), m_kind(kind), m_force(force), m_replaceable(std::move(replaceable)) {
   // "out/" is the folder "out", and its temporary name is beside it, not in it.
   if (!m_path.has_filename()) m_path = m_path.parent_path();
   const std::string text = m_path.string();
@@ -127,44 +140,58 @@ AtomicOutput::AtomicOutput(const fs::path& path, Kind kind, bool force) : m_path
     if (kind == Kind::file && !fs::is_regular_file(status)) throw FileError(text, "exists and is not a file");
     if (kind == Kind::folder && !fs::is_directory(status)) throw FileError(text, "exists and is not a folder");
     if (!force) throw FileError(text, "exists already (--force replaces it)");
-    if (kind == Kind::folder && !fs::is_empty(m_path) && !holds_safetensors(m_path))
-      throw FileError(text, "is a folder without .safetensors files, and is not replaced");
+    if (kind == Kind::folder) check_replaceable(m_path, m_replaceable);
   }
   const auto folder = parent_of(m_path);
   if (!fs::is_directory(folder)) throw FileError(folder.string(), "is no folder to write to");
-  m_temporary = folder / ("." + m_path.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
+  std::string workplace = (folder / ".microscale-XXXXXX").string();
   const std::lock_guard lock(unfinished().mutex);
-  if (fs::exists(fs::symlink_status(m_temporary)))
-    throw FileError(m_temporary.string(), "exists already, left from another run");
-  if (kind == Kind::folder && ::mkdir(m_temporary.c_str(), 0777) != 0)
-    throw_errno(m_temporary.string(), "cannot create");
-  unfinished().paths.insert(m_temporary);
+  if (::mkdtemp(workplace.data()) == nullptr) throw_errno(text, "cannot create");
+  m_workplace = workplace;
+  m_temporary = m_workplace / m_path.filename();
+  unfinished().paths.insert(m_workplace);
+  if (kind == Kind::folder && ::mkdir(m_temporary.c_str(), 0777) != 0) {
+    const int error = errno;
+    unfinished().paths.erase(m_workplace);
+    ::rmdir(m_workplace.c_str());
+    errno = error;
+    throw_errno(text, "cannot create");
+  }
 }
 
 AtomicOutput::~AtomicOutput() {
   const std::lock_guard lock(unfinished().mutex);
-  if (unfinished().paths.erase(m_temporary) == 0) return;
   std::error_code error;
-  fs::remove_all(m_temporary, error);
+  fs::remove_all(m_workplace, error);
+  unfinished().paths.erase(m_workplace);
+}
+
+void AtomicOutput::fill(const std::function<void(const fs::path&)>& write) const {
+  try {
+    write(m_temporary);
+  } catch (const FileError& error) {
+    const fs::path path = error.path();
+    const auto relative = path.lexically_relative(m_temporary);
+    if (relative.empty() || *relative.begin() == "..") throw;
+    throw FileError((relative == "." ? m_path : m_path / relative).string(), error.reason());
+  }
 }
 
 void AtomicOutput::commit() {
-  if (m_kind == Kind::folder) sync_folder(m_temporary);
+  if (m_kind == Kind::folder) fill([](const fs::path& folder) { sync_folder(folder); });
   std::unique_lock lock(unfinished().mutex);
   // A name that was free when the output was begun may be taken by now.
   int failed = ::renameat2(AT_FDCWD, m_temporary.c_str(), AT_FDCWD, m_path.c_str(), RENAME_NOREPLACE);
-  bool exchanged = false;
   if (failed != 0 && errno == EEXIST && m_force) {
-    // rename() replaces a file, but no folder that holds something.
-    exchanged = m_kind == Kind::folder;
-    failed = ::renameat2(AT_FDCWD, m_temporary.c_str(), AT_FDCWD, m_path.c_str(), exchanged ? RENAME_EXCHANGE : 0);
+    // rename() replaces a file, but no folder that holds something. What is replaced goes with the workplace.
+    if (m_kind == Kind::folder) check_replaceable(m_path, m_replaceable);
+    failed = ::renameat2(AT_FDCWD, m_temporary.c_str(), AT_FDCWD, m_path.c_str(),
+                         m_kind == Kind::folder ? RENAME_EXCHANGE : 0);
   } else if (failed != 0 && errno == EINVAL && (m_force || !fs::exists(m_path))) {
     // The file system knows no flags.
     failed = ::rename(m_temporary.c_str(), m_path.c_str());
   }
   if (failed != 0) throw_errno(m_path.string(), "cannot be given its name");
-  // After an exchange the temporary name holds what was replaced, which goes as anything unfinished would.
-  if (!exchanged) unfinished().paths.erase(m_temporary);
   lock.unlock();
   sync_folder(parent_of(m_path));
 }

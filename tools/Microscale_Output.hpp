@@ -6,11 +6,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace microscale::tools {
 
-/// Makes SIGINT, SIGTERM and SIGHUP end the program with status 128 + signal after every unfinished output has been
+/// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT end the program with status 128 + signal after every unfinished output has been
 /// removed, and a read from a mapped file that has shrunk (SIGBUS) end it likewise with status 1 and a message. SIGPIPE
 /// and SIGXFSZ become ordinary errors of the write. To be called once, before any other thread is started.
 void clean_up_on_signals();
@@ -21,29 +22,33 @@ int create_file(const std::filesystem::path& path);
 void create_folder(const std::filesystem::path& path);
 
 /// An output file or folder that appears under its name complete or not at all: it is written under a temporary name
-/// beside it and renamed by commit(). The destructor removes what was not committed.
+/// in a hidden folder of its own beside it and renamed by commit(). The destructor removes what was not committed.
 class AtomicOutput {
  public:
   enum class Kind : std::uint8_t { file, folder };
 
-  /// Throws FileError if `path` exists and `force` is false, if it exists as the other kind, or if it is a folder that
-  /// holds no .safetensors file (which is hardly an output of ours, whatever `force` says). Makes the folder, not the
-  /// file.
-  AtomicOutput(const std::filesystem::path& path, Kind kind, bool force);
+  /// Throws FileError if nothing can be created there, if `path` exists and `force` is false, or if it exists as the
+  /// other kind. Whatever `force` says, a folder is only replaced if that loses nothing but an older model: it must be
+  /// empty, or hold a .safetensors file and nothing but plain files with names in `replaceable`. Makes the folder, not
+  /// the file.
+  AtomicOutput(const std::filesystem::path& path, Kind kind, bool force, std::set<std::string> replaceable = {});
   AtomicOutput(const AtomicOutput&) = delete;
   AtomicOutput& operator=(const AtomicOutput&) = delete;
   ~AtomicOutput();
 
-  /// Where to write.
-  const std::filesystem::path& temporary() const { return m_temporary; }
+  /// Calls write(temporary), which makes the file or fills the folder of that name. A FileError that it throws about
+  /// the temporary name is made one about the final name.
+  void fill(const std::function<void(const std::filesystem::path&)>& write) const;
   /// Gives the output its name. What is in it must be on the disk already. Throws FileError.
   void commit();
 
  private:
   std::filesystem::path m_path;
+  std::filesystem::path m_workplace;
   std::filesystem::path m_temporary;
   Kind m_kind;
   bool m_force;
+  std::set<std::string> m_replaceable;
 };
 
 /// Runs jobs one after another on a thread of its own, so that writing overlaps with computing. At most one job waits,

@@ -1,5 +1,6 @@
 #include <Microscale_Commands.hpp>
 #include <Microscale_Errors.hpp>
+#include <Microscale_Places.hpp>
 #include <Microscale_Report.hpp>
 #include <Microscale_Rewrite.hpp>
 #include <Microscale_Rows.hpp>
@@ -113,14 +114,15 @@ void quantize_command(const QuantizeArguments& arguments) {
   if (!holds(style, arguments.format))
     throw UsageError("--style " + std::string(to_string(style)) + " has no " + format_name);
   if (!arguments.report.empty()) report_kind(arguments.report);
-  if (!arguments.report.empty() && std::filesystem::exists(arguments.report) && !arguments.force)
-    throw FileError(arguments.report.string(), "exists already (--force replaces it)");
   const std::string rule_name = arguments.scale_rule.empty() ? "rceil" : arguments.scale_rule;
   const ScaleRule rule = scale_rule_names.at(rule_name);
 
   const Checkpoint checkpoint(arguments.input);
   if (checkpoint.is_quantized() || !checkpoint.quantization_config().is_null())
     throw FileError(arguments.input.string(), "is quantized already");
+  check_places(arguments.input, arguments.output, arguments.report);
+  std::optional<AtomicOutput> report_output;
+  if (!arguments.report.empty()) report_output.emplace(arguments.report, AtomicOutput::Kind::file, arguments.force);
 
   Report report;
   report.input = arguments.input.string();
@@ -157,8 +159,13 @@ void quantize_command(const QuantizeArguments& arguments) {
     if (style == Style::modelopt) plan.modelopt_config = modelopt_config(arguments.format, modules.ignored);
   }
 
+  // Neither gets its name before both are written.
+  if (report_output)
+    plan.before_commit = [&] {
+      report_output->fill([&](const std::filesystem::path& path) { write_report(report, path); });
+    };
   const RewriteResult result = rewrite(checkpoint, plan, arguments.output, arguments.force);
-  if (!arguments.report.empty()) write_report(report, arguments.report, arguments.force);
+  if (report_output) report_output->commit();
   print_summary(report, result);
 }
 

@@ -284,13 +284,11 @@ ReportKind report_kind(const std::filesystem::path& path) {
   throw UsageError("--report " + printable(path.string()) + ": the file must end in .json or .html");
 }
 
-void write_report(const Report& report, const std::filesystem::path& path, bool force) {
-  AtomicOutput output(path, AtomicOutput::Kind::file, force);
+void write_report(const Report& report, const std::filesystem::path& path) {
   if (report_kind(path) == ReportKind::json)
-    write_json(output.temporary(), report_json(report));
+    write_json(path, report_json(report));
   else
-    write_text(output.temporary(), report_html(report));
-  output.commit();
+    write_text(path, report_html(report));
 }
 
 }  // namespace microscale::tools

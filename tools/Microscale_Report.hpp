@@ -42,8 +42,8 @@ std::string report_html(const Report& report);
 enum class ReportKind : std::uint8_t { json, html };
 /// By the extension of the file. Throws UsageError for any other than .json and .html.
 ReportKind report_kind(const std::filesystem::path& path);
-/// Throws FileError, also if the file exists and `force` is false.
-void write_report(const Report& report, const std::filesystem::path& path, bool force);
+/// Creates the file, which must not exist. Throws FileError.
+void write_report(const Report& report, const std::filesystem::path& path);
 
 /// "12.3 MB", in powers of 1000.
 std::string human_bytes(std::uint64_t bytes);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 namespace microscale::tools {
 namespace fs = std::filesystem;
@@ -16,12 +17,44 @@ bool is_written_by_us(const fs::path& relative) {
   return relative == config_name || relative == modelopt_config_name || relative == index_name;
 }
 
-void check_places(const fs::path& input, bool folder, const fs::path& output) {
-  if (fs::exists(output) && fs::equivalent(input, output)) throw FileError(output.string(), "is the input itself");
-  if (!folder) return;
-  const auto inside = fs::weakly_canonical(output), outside = fs::weakly_canonical(input);
-  if (std::mismatch(outside.begin(), outside.end(), inside.begin(), inside.end()).first == outside.end())
-    throw FileError(output.string(), "lies in the input folder");
+/// The files at the top of the new folder, and those that another run may have made there.
+std::set<std::string> names_in_result(const Checkpoint& checkpoint) {
+  std::set<std::string> names{config_name, modelopt_config_name, index_name};
+  for (const auto& entry : fs::directory_iterator(checkpoint.path())) names.insert(entry.path().filename().string());
+  return names;
+}
+
+/// What the new file or shard lists for a tensor of the old one.
+std::vector<TensorInfo> parts_of(const Checkpoint& checkpoint, const RewritePlan& plan, std::size_t tensor) {
+  if (const auto planned = plan.tensors.find(tensor); planned != plan.tensors.end()) return planned->second.parts;
+  return {*checkpoint.tensors()[tensor].data};
+}
+
+/// Throws unless the reader will take the parts of all tensors for those tensors and no others.
+void check_names(const Checkpoint& checkpoint, const RewritePlan& plan) {
+  std::map<std::string, TensorInfo> parts;
+  const auto path = [&](std::size_t tensor) { return checkpoint.shards()[checkpoint.tensors()[tensor].shard].path(); };
+  for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i)
+    for (const auto& part : parts_of(checkpoint, plan, i)) {
+      if (part.name.size() > max_name_bytes)
+        throw FileError(path(i), "the result would need the tensor name \"" + printable(part.name) +
+                                     "\", of more than " + std::to_string(max_name_bytes) + " bytes");
+      if (!parts.emplace(part.name, part).second)
+        throw FileError(path(i), "two tensors of the result would be called \"" + printable(part.name) + "\"");
+    }
+  const auto find = [&](const std::string& name) {
+    const auto found = parts.find(name);
+    return found == parts.end() ? nullptr : &found->second;
+  };
+  const auto stated = stated_format(plan.quantization_config);
+  for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
+    const CheckpointTensor& tensor = checkpoint.tensors()[i];
+    const std::string data = parts_of(checkpoint, plan, i).front().name;
+    const auto read = logical_tensor(parts.at(data), find, stated, path(i));
+    if (!read || read->name != tensor.name || read->shape != tensor.shape)
+      throw FileError(path(i), "tensor \"" + printable(tensor.name) +
+                                   "\" of the result would be taken for a part of another, because of its name");
+  }
 }
 
 /// Copies everything but weights and the files that are made anew.
@@ -35,7 +68,9 @@ void copy_other_files(const Checkpoint& checkpoint, const fs::path& to, std::vec
       if (entry->path().filename().string().starts_with(".")) {
         skipped.push_back(relative.string() + "/");
         entry.disable_recursion_pending();
-      } else if (!entry->is_symlink()) {
+      } else if (entry->is_symlink()) {
+        skipped.push_back(relative.string() + "/");
+      } else {
         create_folder(to / relative);
       }
       continue;
@@ -62,10 +97,8 @@ std::vector<TensorInfo> rewrite_shard(const Checkpoint& checkpoint, const Rewrit
   std::vector<TensorInfo> parts;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].shard != shard) continue;
-    if (const auto planned = plan.tensors.find(i); planned != plan.tensors.end())
-      parts.insert(parts.end(), planned->second.parts.begin(), planned->second.parts.end());
-    else
-      parts.push_back(*tensors[i].data);
+    const auto more = parts_of(checkpoint, plan, i);
+    parts.insert(parts.end(), more.begin(), more.end());
   }
   std::map<std::string, std::string> metadata = checkpoint.shards()[shard].metadata();
   // Loaders ask which framework's conventions (row-major, here) the file follows.
@@ -86,6 +119,43 @@ std::vector<TensorInfo> rewrite_shard(const Checkpoint& checkpoint, const Rewrit
   }
   background.run([writer] { writer->finish(); });
   return parts;
+}
+
+/// Writes the shards and, of a folder, everything else.
+RewriteResult write_all(const Checkpoint& checkpoint, const RewritePlan& plan, const fs::path& output) {
+  std::uint64_t input_bytes = 0;
+  for (const auto& tensor : checkpoint.tensors()) input_bytes += tensor.data->bytes();
+  Progress progress(plan.verb, input_bytes);
+  Background background;
+
+  RewriteResult summary;
+  Json weight_map = Json::object();
+  for (std::size_t s = 0; s < checkpoint.shards().size(); ++s) {
+    const std::string file = fs::path(checkpoint.shards()[s].path()).filename().string();
+    const fs::path path = checkpoint.is_folder() ? output / file : output;
+    for (const auto& part : rewrite_shard(checkpoint, plan, s, path, background, progress)) {
+      weight_map[part.name] = file;
+      summary.tensor_bytes += *bytes_of(part.dtype, part.shape);
+    }
+  }
+  background.wait();
+  if (!checkpoint.is_folder()) return summary;
+
+  if (checkpoint.has_index()) {
+    Json index = checkpoint.index();
+    index["weight_map"] = std::move(weight_map);
+    if (!index.contains("metadata") || !index["metadata"].is_object()) index["metadata"] = Json::object();
+    index["metadata"]["total_size"] = summary.tensor_bytes;
+    write_json(output / index_name, index);
+  }
+  Json config = checkpoint.config().is_null() ? Json::object() : checkpoint.config();
+  config.erase("quantization_config");
+  if (!plan.quantization_config.is_null()) config["quantization_config"] = plan.quantization_config;
+  if (!config.empty() || !checkpoint.config().is_null()) write_json(output / config_name, config);
+  if (!plan.modelopt_config.is_null()) write_json(output / modelopt_config_name, plan.modelopt_config);
+  copy_other_files(checkpoint, output, summary.skipped_files);
+  std::sort(summary.skipped_files.begin(), summary.skipped_files.end());
+  return summary;
 }
 
 }  // namespace
@@ -109,44 +179,14 @@ void TensorSink::copy(const std::string& part, std::span<const std::byte> mapped
 }
 
 RewriteResult rewrite(const Checkpoint& checkpoint, const RewritePlan& plan, const fs::path& output, bool force) {
-  check_places(checkpoint.path(), checkpoint.is_folder(), output);
-  AtomicOutput result(output, checkpoint.is_folder() ? AtomicOutput::Kind::folder : AtomicOutput::Kind::file, force);
-  std::uint64_t input_bytes = 0;
-  for (const auto& tensor : checkpoint.tensors()) input_bytes += tensor.data->bytes();
-  Progress progress(plan.verb, input_bytes);
-  Background background;
-
-  RewriteResult summary;
-  Json weight_map = Json::object();
-  for (std::size_t s = 0; s < checkpoint.shards().size(); ++s) {
-    const std::string file = fs::path(checkpoint.shards()[s].path()).filename().string();
-    const fs::path path = checkpoint.is_folder() ? result.temporary() / file : result.temporary();
-    for (const auto& part : rewrite_shard(checkpoint, plan, s, path, background, progress)) {
-      weight_map[part.name] = file;
-      summary.tensor_bytes += *bytes_of(part.dtype, part.shape);
-    }
-  }
-  background.wait();
-
-  if (checkpoint.is_folder()) {
-    const fs::path& folder = result.temporary();
-    if (checkpoint.has_index()) {
-      Json index = checkpoint.index();
-      index["weight_map"] = std::move(weight_map);
-      if (!index.contains("metadata") || !index["metadata"].is_object()) index["metadata"] = Json::object();
-      index["metadata"]["total_size"] = summary.tensor_bytes;
-      write_json(folder / index_name, index);
-    }
-    Json config = checkpoint.config().is_null() ? Json::object() : checkpoint.config();
-    config.erase("quantization_config");
-    if (!plan.quantization_config.is_null()) config["quantization_config"] = plan.quantization_config;
-    if (!config.empty() || !checkpoint.config().is_null()) write_json(folder / config_name, config);
-    if (!plan.modelopt_config.is_null()) write_json(folder / modelopt_config_name, plan.modelopt_config);
-    copy_other_files(checkpoint, folder, summary.skipped_files);
-    std::sort(summary.skipped_files.begin(), summary.skipped_files.end());
-  }
-  result.commit();
-  return summary;
+  check_names(checkpoint, plan);
+  AtomicOutput place(output, checkpoint.is_folder() ? AtomicOutput::Kind::folder : AtomicOutput::Kind::file, force,
+                     checkpoint.is_folder() ? names_in_result(checkpoint) : std::set<std::string>{});
+  RewriteResult result;
+  place.fill([&](const fs::path& path) { result = write_all(checkpoint, plan, path); });
+  if (plan.before_commit) plan.before_commit();
+  place.commit();
+  return result;
 }
 
 }  // namespace microscale::tools

@@ -41,6 +41,7 @@ struct RewritePlan {
   Json quantization_config;                  ///< null to have none
   Json modelopt_config;                      ///< null to have none
   std::string verb;                          ///< for the progress bar
+  std::function<void()> before_commit;       ///< called when all is written and nothing has its name yet; may be empty
 };
 
 /// Bytes of the tensors of the result, and the files of a folder that were not taken over (weights of other kinds).
@@ -49,8 +50,9 @@ struct RewriteResult {
   std::vector<std::string> skipped_files;
 };
 
-/// Writes `output`, a file or a folder as the checkpoint is. Throws FileError and leaves nothing behind. Refuses an
-/// output that is the input or lies in it.
+/// Writes `output`, a file or a folder as the checkpoint is; check_places() must have passed. Throws FileError and
+/// leaves nothing behind. Before anything is written, the names of all tensors of the result are checked: the reader
+/// must find in it the tensors that the plan means.
 RewriteResult rewrite(const Checkpoint& checkpoint, const RewritePlan& plan, const std::filesystem::path& output,
                       bool force);
 

@@ -60,7 +60,6 @@ constexpr bool in_order() {
 static_assert(in_order());
 
 constexpr std::uint64_t max_header_bytes = 100'000'000;
-constexpr std::size_t max_name_bytes = 1024;
 constexpr std::size_t max_rank = 64;
 constexpr std::string_view metadata_key = "__metadata__";
 
@@ -435,6 +434,8 @@ SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<TensorInfo> t
     tensor.end = m_data_bytes;
     if (!m_index.emplace(tensor.name, i).second || tensor.name == metadata_key)
       throw FileError(m_path, "two tensors would be called \"" + printable(tensor.name) + "\"");
+    if (tensor.name.size() > max_name_bytes)
+      throw FileError(m_path, quoted(tensor) + " has a name of more than 1024 bytes");
     if (header.size() > 1) header += ',';
     header += nlohmann::json(tensor.name).dump() + ":{\"dtype\":\"" + std::string(to_string(tensor.dtype)) +
               "\",\"shape\":" + nlohmann::json(tensor.shape).dump() + ",\"data_offsets\":[" +

@@ -56,6 +56,9 @@ struct TensorInfo {
   std::uint64_t elements() const;
 };
 
+/// The longest name that a tensor may have, as read and as written.
+inline constexpr std::size_t max_name_bytes = 1024;
+
 /// "[2, 3]", and "[]" for a scalar.
 std::string shape_text(const std::vector<std::uint64_t>& shape);
 

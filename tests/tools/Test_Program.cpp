@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -369,9 +370,10 @@ TEST_F(ProgramTest, FoldersKeepShardsIndexConfigAndOtherFiles) {
   write_file(in / "1_Pooling" / "config.json", "pooling");
   write_file(in / ".cache" / "x", "x");
   write_file(in / "pytorch_model.bin", "old");
+  fs::create_directory_symlink("1_Pooling", in / "linked");
 
   const std::string said = run_well({"quantize", in.string(), path("q"), "--format", "nvfp4", "--style", "modelopt"});
-  EXPECT_TRUE(contains(said, "not copied: .cache/\nnot copied: pytorch_model.bin\n")) << said;
+  EXPECT_TRUE(contains(said, "not copied: .cache/\nnot copied: linked/\nnot copied: pytorch_model.bin\n")) << said;
   const fs::path q = m_folder / "q";
   EXPECT_EQ(read_file(q / "tokenizer.json"), "{}");
   EXPECT_EQ(read_file(q / "1_Pooling" / "config.json"), "pooling");
@@ -415,16 +417,165 @@ TEST_F(ProgramTest, ExistingOutputsAreRefusedUnlessForced) {
   EXPECT_EQ(folder.status, 1);
   EXPECT_EQ(read_file(m_folder / "precious" / "letter"), "dear");
   run_well({"quantize", path("model"), path("q"), "--format", "mxfp4"});
-  write_file(m_folder / "q" / "old", "old");
   EXPECT_EQ(run({"quantize", path("model"), path("q"), "--format", "mxfp4"}).status, 1);
-  EXPECT_TRUE(fs::exists(m_folder / "q" / "old"));
+  EXPECT_FALSE(contains(run_well({"inspect", path("q")}), "mxfp8"));
   run_well({"quantize", path("model"), path("q"), "--format", "mxfp8-e4m3", "--force"});
-  EXPECT_FALSE(fs::exists(m_folder / "q" / "old"));
-  EXPECT_EQ(names(), (std::vector<std::string>{"in.safetensors", "model", "out.safetensors", "precious", "q"}));
-
-  EXPECT_EQ(run({"quantize", in, in, "--format", "mxfp4", "--force"}).status, 1);
-  EXPECT_EQ(run({"quantize", path("model"), path("model/sub"), "--format", "mxfp4"}).status, 1);
+  EXPECT_TRUE(contains(run_well({"inspect", path("q")}), "mxfp8"));
+  fs::create_directory(m_folder / "empty");
+  run_well({"quantize", path("model"), path("empty"), "--format", "mxfp4", "--force"});
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{"empty", "in.safetensors", "model", "out.safetensors", "precious", "q"}));
   EXPECT_EQ(run({"quantize", in, path("no/such/folder.safetensors"), "--format", "mxfp4"}).status, 1);
+}
+
+TEST_F(ProgramTest, ForceReplacesNoFolderThatHoldsMoreThanAModel) {
+  fs::create_directory(m_folder / "model");
+  fs::rename(model(), m_folder / "model" / "model.safetensors");
+  write_file(m_folder / "model" / "tokenizer.json", "{}");
+  run_well({"quantize", path("model"), path("q"), "--format", "mxfp8-e4m3", "--style", "modelopt"});
+  const fs::path q = m_folder / "q";
+  const std::pair<const char*, std::function<void(const fs::path&)>> guests[] = {
+      {"letter", [](const fs::path& at) { write_file(at, "dear"); }},
+      {"old.safetensors", [](const fs::path& at) { write_file(at, "dear"); }},
+      {".git", [](const fs::path& at) { fs::create_directory(at); }},
+      {"link", [](const fs::path& at) { fs::create_symlink("config.json", at); }},
+      {"tokenizer.json", [](const fs::path& at) { fs::create_directory(at); }}};
+  for (const auto& [name, make] : guests) {
+    fs::remove(q / name);
+    make(q / name);
+    const Result result = run({"quantize", path("model"), path("q"), "--format", "mxfp4", "--force"});
+    EXPECT_EQ(result.status, 1) << name;
+    EXPECT_TRUE(contains(result.err, "q: is not replaced: it holds \"" + std::string(name) + "\"")) << result.err;
+    EXPECT_TRUE(fs::exists(fs::symlink_status(q / name))) << name;
+    EXPECT_TRUE(fs::exists(q / "hf_quant_config.json"));
+    fs::remove(q / name);
+  }
+  // What another run with the same input made is replaced, down to files that this run does not make.
+  run_well({"quantize", path("model"), path("q"), "--format", "mxfp4", "--force"});
+  EXPECT_FALSE(fs::exists(q / "hf_quant_config.json"));
+  EXPECT_EQ(names(), (std::vector<std::string>{"model", "q"}));
+}
+
+TEST_F(ProgramTest, InputOutputAndReportMustLieApart) {
+  fs::create_directories(m_folder / "m" / "in");
+  fs::create_directory(m_folder / "m" / "away");
+  const std::string file_in = model();
+  const std::string bytes = read_file(file_in);
+  write_file(m_folder / "m" / "away" / "blob.json", bytes);
+  fs::create_symlink("../away/blob.json", m_folder / "m" / "in" / "model.safetensors");
+  write_file(m_folder / "m" / "in" / "config.json", "{}");
+  fs::create_directory_symlink("m", m_folder / "link");
+  fs::create_symlink("in.safetensors", m_folder / "link.safetensors");
+  fs::create_hard_link(file_in, m_folder / "hard.safetensors");
+  fs::create_hard_link(file_in, m_folder / "hard.json");
+  const std::string folder_in = path("m/in");
+  struct Case {
+    std::string input, output, report, relation;
+  };
+  const Case cases[] = {
+      {folder_in, path("m/in"), "", "is the input"},
+      {folder_in, path("m/in/"), "", "is the input"},
+      {folder_in, path("link/in"), "", "is the input"},
+      {folder_in, path("m/away/../in"), "", "is the input"},
+      {folder_in, path("m/in/out"), "", "lies in the input"},
+      {folder_in, path("link/in/out"), "", "lies in the input"},
+      {folder_in, path("m"), "", "holds the input"},
+      {folder_in, path("link"), "", "holds the input"},
+      {path("link/in"), path("m"), "", "holds the input"},
+      {folder_in, m_folder.path().string(), "", "holds the input"},
+      {folder_in, path("m/away"), "", "holds the input's file"},
+      {file_in, file_in, "", "is the input"},
+      {file_in, path("link.safetensors"), "", "is the input"},
+      {path("link.safetensors"), file_in, "", "is the input"},
+      {path("link.safetensors"), path("link.safetensors"), "", "is the input"},
+      {file_in, path("hard.safetensors"), "", "is the input"},
+      {file_in, path("out.safetensors"), path("hard.json"), "is the input"},
+      {folder_in, path("out"), path("m/in/config.json"), "lies in the input"},
+      {folder_in, path("out"), path("m/in/new.json"), "lies in the input"},
+      {folder_in, path("out"), path("link/in/new.json"), "lies in the input"},
+      {folder_in, path("out"), path("m/away/blob.json"), "is the input's file"},
+      {folder_in, path("out"), path("out/r.json"), "lies in the output"},
+      {folder_in, path("out.json"), path("out.json"), "is the output"},
+      {file_in, path("out.json"), path("out.json"), "is the output"},
+      {file_in, path("out.json"), path("m/../out.json"), "is the output"},
+  };
+  const auto everything = [&] {
+    std::vector<std::string> paths;
+    for (const auto& entry : fs::recursive_directory_iterator(m_folder.path())) paths.push_back(entry.path().string());
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  };
+  const auto before = everything();
+  for (const auto& [input, output, report, relation] : cases) {
+    SCOPED_TRACE(input + " " + output + " " + report);
+    std::vector<std::string> arguments{"quantize", input, output, "--format", "mxfp4", "--force"};
+    if (!report.empty()) arguments.insert(arguments.end(), {"--report", report});
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, ": " + relation + " ")) << result.err;
+    EXPECT_EQ(everything(), before);
+    EXPECT_EQ(read_file(file_in), bytes);
+    EXPECT_EQ(read_file(m_folder / "m" / "away" / "blob.json"), bytes);
+  }
+  run_well({"quantize", folder_in, path("q"), "--format", "mxfp4"});
+  const Result result = run({"dequantize", path("q"), path("q/p")});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "lies in the input")) << result.err;
+  // Neighbours whose names begin alike are apart.
+  run_well({"quantize", folder_in, path("m/in2"), "--format", "mxfp4", "--report", path("m/in.json")});
+}
+
+TEST_F(ProgramTest, NamesThatWouldClashAreRefused) {
+  const std::string row = bytes_of_values(some_values(32));
+  const TestTensor weight{"l.weight", "F32", "[1, 32]", row};
+  const struct {
+    TestTensor other;
+    const char* format;
+    const char* style;
+  } cases[] = {{{"l.weight_scale", "F32", "[1]", "1234"}, "mxfp4", "microscale"},
+               {{"l.weight_packed", "F32", "[1]", "1234"}, "mxfp4", "microscale"},
+               {{"l.weight_scale", "F32", "[1]", "1234"}, "mxfp8-e4m3", "microscale"},
+               {{"l.weight_global_scale", "F32", "[1]", "1234"}, "nvfp4", "microscale"},
+               {{"l.weight_scale_2", "F32", "[1]", "1234"}, "nvfp4", "modelopt"}};
+  for (const auto& [other, format, style] : cases)
+    for (const bool sharded : {false, true}) {
+      SCOPED_TRACE(other.name + " " + format + (sharded ? " sharded" : ""));
+      std::string in;
+      fs::remove_all(m_folder / "in");
+      if (sharded) {
+        fs::create_directory(m_folder / "in");
+        in = path("in");
+        file("in/s1.safetensors", {weight});
+        file("in/s2.safetensors", {other});
+      } else {
+        in = file("in", {weight, other});
+      }
+      const Result result = run({"quantize", in, path("q"), "--format", format, "--style", style});
+      EXPECT_EQ(result.status, 1) << result.out;
+      EXPECT_TRUE(contains(result.err, "\"" + other.name + "\"")) << result.err;
+      EXPECT_EQ(names(), std::vector<std::string>{"in"});
+      // Without the part of that name, there is no clash.
+      if (other.name == "l.weight_scale_2") run_well({"quantize", in, path("q"), "--format", "mxfp4"});
+      fs::remove_all(m_folder / "q");
+    }
+}
+
+TEST_F(ProgramTest, NamesThatWouldGrowTooLongAreRefused) {
+  const std::string row = bytes_of_values(some_values(32));
+  const auto in = [&](std::size_t length) {
+    return file("in", {{"l." + std::string(length - 9, 'x') + ".weight", "F32", "[1, 32]", row}});
+  };
+  // The longest suffixes are _packed and _global_scale.
+  const std::pair<const char*, std::size_t> longest[] = {{"mxfp4", 1024 - 7}, {"nvfp4", 1024 - 13}};
+  for (const auto& [format, length] : longest) {
+    run_well({"quantize", in(length), path("q"), "--format", format});
+    run_well({"inspect", path("q")});
+    fs::remove(path("q"));
+    const Result result = run({"quantize", in(length + 1), path("q"), "--format", format});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "more than 1024 bytes")) << result.err;
+    EXPECT_EQ(names(), std::vector<std::string>{"in"});
+  }
 }
 
 TEST_F(ProgramTest, WrongArgumentsAreSaidAndLeaveNothing) {
@@ -499,10 +650,13 @@ TEST_F(ProgramTest, FullDisksLeaveNothing) {
   const std::string in = big_model(m_folder / "in.safetensors", 1024);
   const Result result = run({"quantize", in, path("out.safetensors"), "--format", "mxfp4"}, 100'000);
   EXPECT_EQ(result.status, 1);
-  EXPECT_TRUE(contains(result.err, "out.safetensors")) << result.err;
+  // Messages name the output, never the temporary file.
+  EXPECT_TRUE(contains(result.err, "microscale: " + path("out.safetensors") + ": ")) << result.err;
   fs::create_directory(m_folder / "model");
   fs::rename(in, m_folder / "model" / "model.safetensors");
-  EXPECT_EQ(run({"quantize", path("model"), path("q"), "--format", "mxfp4"}, 100'000).status, 1);
+  const Result folder = run({"quantize", path("model"), path("q"), "--format", "mxfp4"}, 100'000);
+  EXPECT_EQ(folder.status, 1);
+  EXPECT_TRUE(contains(folder.err, "microscale: " + path("q/model.safetensors") + ": ")) << folder.err;
   EXPECT_EQ(names(), std::vector<std::string>{"model"});
 }
 
@@ -510,7 +664,7 @@ TEST_F(ProgramTest, SignalsLeaveNothing) {
   const std::string in = big_model(m_folder / "in.safetensors", std::uint64_t{1} << 18);
   fs::create_directory(m_folder / "model");
   fs::create_hard_link(in, m_folder / "model" / "model.safetensors");
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     for (const bool folder : {false, true}) {
       const auto before = names();
       Program program({"quantize", folder ? path("model") : in, path("out"), "--format", "mxfp8-e4m3"});
@@ -623,6 +777,23 @@ TEST_F(ProgramTest, ReportsAreWritten) {
   // The report is an output too.
   EXPECT_EQ(run({"quantize", in, path("n.safetensors"), "--format", "mxfp4", "--report", path("r.html")}).status, 1);
   EXPECT_FALSE(fs::exists(path("n.safetensors")));
+}
+
+TEST_F(ProgramTest, ReportsThatCannotBeWrittenLeaveNoOutput) {
+  const std::string in = file("in", {{"w.weight", "F32", "[1, 32]", bytes_of_values(some_values(32))}});
+  write_file(path("plain"), "");
+  fs::create_directory(path("folder.json"));
+  for (const char* report : {"missing/r.json", "plain/r.json", "folder.json"}) {
+    const Result result = run({"quantize", in, path("q"), "--format", "mxfp4", "--force", "--report", path(report)});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "microscale: " + m_folder.path().string())) << result.err;
+    EXPECT_EQ(names(), (std::vector<std::string>{"folder.json", "in", "plain"})) << report;
+  }
+  // The disk is full when the report is written, after the output: files may have 4000 bytes, and a page has more.
+  const Result full = run({"quantize", in, path("q"), "--format", "mxfp4", "--report", path("r.html")}, 4000);
+  EXPECT_EQ(full.status, 1);
+  EXPECT_TRUE(contains(full.err, path("r.html") + ": ")) << full.err;
+  EXPECT_EQ(names(), (std::vector<std::string>{"folder.json", "in", "plain"}));
 }
 
 TEST_F(ProgramTest, ModelsWithNothingToQuantizeAreCopied) {
