@@ -45,11 +45,13 @@ endfunction()
 # microscale_add_program(<name> SOURCES <file>... [LIBRARIES <target>...])
 #
 # An executable of the project (a tool, an example, a benchmark): links Microscale, starts from the build folder and,
-# when installed, with the library folders it was linked with.
+# when installed, with the Kokkos it was linked with.
 function(microscale_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE Microscale::microscale ${arg_LIBRARIES})
-  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  if(TARGET Kokkos::kokkoscore)
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH "$<TARGET_FILE_DIR:Kokkos::kokkoscore>")
+  endif()
   microscale_set_warnings(${name})
 endfunction()
