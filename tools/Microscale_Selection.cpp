@@ -57,8 +57,16 @@ std::optional<std::string> reason_by_name(const std::string& name) {
 }  // namespace
 
 std::regex regular_expression(const std::string& option, const std::string& text) {
+  if (text.size() > max_expression_bytes)
+    throw UsageError(option + " has more than " + std::to_string(max_expression_bytes) + " bytes");
+  auto flags = std::regex::ECMAScript | std::regex::optimize;
+#ifdef __GLIBCXX__
+  // Names come from files that are not trusted: by default libstdc++ backtracks, which may take exponential time and a
+  // stack frame for each character.
+  flags |= std::regex_constants::__polynomial;
+#endif
   try {
-    return std::regex(text, std::regex::ECMAScript | std::regex::optimize);
+    return std::regex(text, flags);
   } catch (const std::regex_error& error) {
     throw UsageError(option + " \"" + printable(text) + "\" is no regular expression: " + error.what());
   }

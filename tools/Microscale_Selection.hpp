@@ -16,7 +16,11 @@ struct Selection {
   std::optional<std::regex> exclude;  ///< has the last word
 };
 
-/// The regular expression of a command-line option. Throws UsageError naming the option.
+/// The longest regular expression.
+inline constexpr std::size_t max_expression_bytes = 1000;
+
+/// The regular expression of a command-line option, without back-references and of at most max_expression_bytes, so
+/// that matching takes time and memory in proportion to the name. Throws UsageError naming the option.
 std::regex regular_expression(const std::string& option, const std::string& text);
 
 /// Whether a dtype can be quantized: F64, F32, F16, BF16.

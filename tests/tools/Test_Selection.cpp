@@ -70,8 +70,15 @@ TEST(Selection, IncludeReplacesTheNamesAndExcludeHasTheLastWord) {
   EXPECT_EQ(reason(tensor("a.q_proj.weight"), selection), "excluded");
   EXPECT_EQ(reason(tensor("b.q_proj.weight"), selection), "quantized");
   EXPECT_THROW(regular_expression("--include", "("), UsageError);
+  EXPECT_THROW(regular_expression("--include", "(a)\\1"), UsageError);
+  EXPECT_THROW(regular_expression("--include", std::string(1001, 'a')), UsageError);
+  EXPECT_NO_THROW(regular_expression("--include", std::string(1000, 'a')));
   EXPECT_EQ(reason(tensor(std::string(1024, 'a')), {.include = regular_expression("", "(a|b)*c"), .exclude = {}}),
             "not included");
+  // Each of these takes a backtracking matcher longer than anyone waits.
+  for (const char* hazard : {"(a+)+b", "(a|a)*b", "(a*)*(a*)*b", "(a|aa)+b"})
+    EXPECT_EQ(reason(tensor(std::string(1024, 'a')), {.include = regular_expression("", hazard), .exclude = {}}),
+              "not included");
 }
 
 TEST(Style, DefaultsAndWhatEachHolds) {
