@@ -1,4 +1,5 @@
 #include <Microscale_Errors.hpp>
+#include <Microscale_Report.hpp>
 #include <Microscale_Rows.hpp>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ TensorScalePair tensor_scale_pair(const Checkpoint& checkpoint, const Checkpoint
       tensor.half == TensorScaleHalf::decode ? pair_from_decode(value) : pair_from_encode(value);
   if (!is_valid(pair))
     throw FileError(checkpoint.shards()[tensor.shard].path(),
-                    "tensor \"" + printable(tensor.tensor_scale->name) + "\" is " + std::to_string(value) +
+                    "tensor \"" + printable(tensor.tensor_scale->name) + "\" is " + number_text(value, 9) +
                         ", and a tensor scale must be positive and finite, with a finite reciprocal");
   return pair;
 }
