@@ -46,8 +46,9 @@ Checkpoint::Checkpoint(const fs::path& path) : m_path(path) {
 
 void Checkpoint::open_folder() {
   if (fs::exists(m_path / config_name)) {
-    m_config = read_json(m_path / config_name);
-    if (!m_config.is_object()) throw FileError((m_path / config_name).string(), "not a JSON object");
+    JsonObject config = read_json_object(m_path / config_name);
+    m_config = std::move(config.value);
+    m_config_text = std::move(config.text);
   }
   std::set<std::string> files;
   const fs::path index_path = m_path / index_name;

@@ -41,6 +41,8 @@ class Checkpoint {
   /// The index (null if there is none), config.json (null if there is none).
   const Json& index() const { return m_index; }
   const Json& config() const { return m_config; }
+  /// config.json to the letter; empty if there is none.
+  const std::string& config_text() const { return m_config_text; }
   /// The "quantization_config" of config.json or of the first shard's metadata; null if there is none.
   const Json& quantization_config() const { return m_quantization_config; }
   const std::vector<SafetensorsFile>& shards() const { return m_shards; }
@@ -65,6 +67,7 @@ class Checkpoint {
   bool m_is_folder = false;
   Json m_index;
   Json m_config;
+  std::string m_config_text;
   Json m_quantization_config;
   std::vector<SafetensorsFile> m_shards;
   struct Place {

@@ -29,6 +29,10 @@ struct DequantizeTensor {
   }
 };
 
+const char* torch_name(Dtype dtype) {
+  return dtype == Dtype::F32 ? "float32" : dtype == Dtype::F16 ? "float16" : "bfloat16";
+}
+
 }  // namespace
 
 void dequantize_command(const DequantizeArguments& arguments) {
@@ -42,6 +46,7 @@ void dequantize_command(const DequantizeArguments& arguments) {
   check_places(arguments.input, arguments.output);
   RewritePlan plan;
   plan.verb = "dequantize";
+  plan.torch_dtype = torch_name(arguments.dtype);
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
     const CheckpointTensor& tensor = checkpoint.tensors()[i];
     if (!tensor.is_quantized()) continue;

@@ -4,6 +4,7 @@
 #include <Microscale_Safetensors.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -37,7 +38,9 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     m_key = std::move(name);
     return true;
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    if (dynamic_cast<const Json::out_of_range*>(&error) != nullptr)
+      return fail("a number beyond the range of binary64 before byte " + std::to_string(position));
     return fail("not JSON in UTF-8 at byte " + std::to_string(position));
   }
 
@@ -73,6 +76,71 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   std::string m_reason;
 };
 
+/// Past the string that begins at `at`.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at)
+    if (text[at] == '\\') ++at;
+  return std::min(at + 1, text.size());
+}
+
+/// The text with NaN, Infinity and -Infinity as zeros of the same length, where a value may stand.
+std::string without_non_finite(std::string_view text) {
+  constexpr std::string_view before = " \t\r\n,:[-", after = " \t\r\n,]}";
+  std::string result(text);
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '"') {
+      at = end_of_string(text, at);
+      continue;
+    }
+    for (const std::string_view word : {"NaN", "Infinity"}) {
+      const std::size_t end = at + word.size();
+      const bool negative_nan = at > 0 && text[at - 1] == '-' && word == "NaN";
+      if (text.substr(at, word.size()) == word && at > 0 && before.find(text[at - 1]) != before.npos &&
+          end < text.size() && after.find(text[end]) != after.npos && !negative_nan)
+        result.replace(at, word.size(), "0." + std::string(word.size() - 2, '0'));
+    }
+    ++at;
+  }
+  return result;
+}
+
+/// The members of an object that is well-formed: their names, and the text from name to value.
+std::vector<std::pair<std::string, std::string>> members_of(std::string_view object) {
+  constexpr std::string_view space = " \t\r\n";
+  std::vector<std::pair<std::string, std::string>> members;
+  std::size_t begin = object.npos, name_end = 0, depth = 0;
+  for (std::size_t at = 0; at < object.size();) {
+    const char c = object[at];
+    if (c == '"') {
+      const std::size_t end = end_of_string(object, at);
+      if (begin == object.npos) {
+        begin = at;
+        name_end = end;
+      }
+      at = end;
+      continue;
+    }
+    if ((c == ',' && depth == 1) || (c == '}' && depth == 1)) {
+      if (begin != object.npos) {
+        const std::string_view member = object.substr(begin, at - begin);
+        members.emplace_back(Json::parse(object.substr(begin, name_end - begin)).get<std::string>(),
+                             member.substr(0, member.find_last_not_of(space) + 1));
+      }
+      begin = object.npos;
+    }
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    ++at;
+  }
+  return members;
+}
+
+std::string indented(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '\n' ? "\n  " : std::string(1, c);
+  return result;
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& path) {
@@ -87,6 +155,37 @@ Json read_json(const std::filesystem::path& path) {
   const auto bytes = file.bytes();
   if (bytes.size() > max_json_bytes) throw FileError(path.string(), "more than 100000000 bytes of JSON");
   return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+}
+
+JsonObject read_json_object(const std::filesystem::path& path) {
+  const MappedFile file(path.string());
+  const auto bytes = file.bytes();
+  if (bytes.size() > max_json_bytes) throw FileError(path.string(), "more than 100000000 bytes of JSON");
+  JsonObject object{{reinterpret_cast<const char*>(bytes.data()), bytes.size()}, {}};
+  object.value = parse_json(without_non_finite(object.text), path.string());
+  if (!object.value.is_object()) throw FileError(path.string(), "not a JSON object");
+  return object;
+}
+
+std::string with_members(std::string_view object, const std::map<std::string, Json>& members) {
+  std::string result;
+  const auto add = [&](const std::string& member) { result += (result.empty() ? "\n  " : ",\n  ") + member; };
+  auto left = members;
+  const auto text_of = [](const std::string& name, const Json& value) {
+    return Json(name).dump() + ": " + indented(value.dump(2, ' ', false, Json::error_handler_t::replace));
+  };
+  for (const auto& [name, text] : members_of(object)) {
+    const auto changed = members.find(name);
+    if (changed == members.end()) {
+      add(text);
+    } else if (!changed->second.is_null()) {
+      add(text_of(name, changed->second));
+    }
+    left.erase(name);
+  }
+  for (const auto& [name, value] : left)
+    if (!value.is_null()) add(text_of(name, value));
+  return "{" + result + (result.empty() ? "}\n" : "\n}\n");
 }
 
 void write_json(const std::filesystem::path& path, const Json& json) {

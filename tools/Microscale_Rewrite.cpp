@@ -148,10 +148,13 @@ RewriteResult write_all(const Checkpoint& checkpoint, const RewritePlan& plan, c
     index["metadata"]["total_size"] = summary.tensor_bytes;
     write_json(output / index_name, index);
   }
-  Json config = checkpoint.config().is_null() ? Json::object() : checkpoint.config();
-  config.erase("quantization_config");
-  if (!plan.quantization_config.is_null()) config["quantization_config"] = plan.quantization_config;
-  if (!config.empty() || !checkpoint.config().is_null()) write_json(output / config_name, config);
+  std::map<std::string, Json> changed{{"quantization_config", plan.quantization_config}};
+  if (!plan.torch_dtype.empty())
+    for (const char* name : {"torch_dtype", "dtype"})
+      if (checkpoint.config().contains(name)) changed[name] = plan.torch_dtype;
+  const std::string& config = checkpoint.config_text();
+  if (!config.empty() || !plan.quantization_config.is_null())
+    write_text(output / config_name, with_members(config.empty() ? "{}" : config, changed));
   if (!plan.modelopt_config.is_null()) write_json(output / modelopt_config_name, plan.modelopt_config);
   copy_other_files(checkpoint, output, summary.skipped_files);
   std::sort(summary.skipped_files.begin(), summary.skipped_files.end());

@@ -40,6 +40,7 @@ struct RewritePlan {
   std::map<std::size_t, Rewritten> tensors;  ///< by index into Checkpoint::tensors(); all others are copied
   Json quantization_config;                  ///< null to have none
   Json modelopt_config;                      ///< null to have none
+  std::string torch_dtype;                   ///< what config.json is to say if it says one; empty to keep it
   std::string verb;                          ///< for the progress bar
   std::function<void()> before_commit;       ///< called when all is written and nothing has its name yet; may be empty
 };

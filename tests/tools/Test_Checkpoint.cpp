@@ -219,6 +219,7 @@ TEST(Checkpoint, RefusesHostileConfigs) {
   expect_refused(folder.file("config.json", "{\"a\":"), "not JSON");
   expect_refused(folder.file("config.json", "{\"a\":" + std::string(100'000, '[')), "levels deep");
   expect_refused(folder.file("config.json", "{\"a\":\"\xff\"}"), "UTF-8");
+  expect_refused(folder.file("config.json", "{\"a\":1e999}"), "beyond the range");
   folder.file("config.json", R"({"quantization_config":[1,{"format":2}]})");
   EXPECT_EQ(folder.refusal(), "");
 }

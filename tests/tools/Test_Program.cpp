@@ -399,6 +399,32 @@ TEST_F(ProgramTest, FoldersKeepShardsIndexConfigAndOtherFiles) {
   EXPECT_TRUE(contains(run_well({"compare", in.string(), path("p")}), "F32 / F16"));
 }
 
+TEST_F(ProgramTest, TheConfigIsKeptToTheLetter) {
+  fs::create_directory(m_folder / "model");
+  fs::rename(model(), m_folder / "model" / "model.safetensors");
+  // What Python's json writes and a JSON library would lose: the order, infinities, large integers, digits.
+  const std::string first =
+      "{\n  \"z\": [0.0, Infinity, -Infinity, NaN],\n  \"torch_dtype\": \"float32\",\n  \"big\": "
+      "123456789012345678901234567890,\n  \"a\": {\"quantization_config\": [1.50, \"}\\\", NaN ,{\"]}";
+  const std::string last = ",\n  \"text\": \"Infinity\"\n}\n";
+  write_file(m_folder / "model" / "config.json", first + last);
+  run_well({"quantize", path("model"), path("q"), "--format", "mxfp4"});
+  const std::string quantized = read_file(m_folder / "q" / "config.json");
+  EXPECT_EQ(quantized.substr(0, (first + last).size() - 3), (first + last).substr(0, (first + last).size() - 3));
+  EXPECT_TRUE(contains(quantized, "\n  \"quantization_config\": {\n    \"")) << quantized;
+  run_well({"dequantize", path("q"), path("p"), "--dtype", "f16"});
+  std::string expected = first + last;
+  expected.replace(expected.find("float32"), 7, "float16");
+  EXPECT_EQ(read_file(m_folder / "p" / "config.json"), expected);
+  for (const char* bad : {"{\"a\": Inf}", "{\"a\": nan}", "{\"a\": -NaN}", "{\"a\": 1NaN}", "{NaN: 1}", "NaN",
+                          "{\"a\": Infinity1}", "{\"a\": --Infinity}", "{\"a\": [NaN"}) {
+    write_file(m_folder / "model" / "config.json", bad);
+    const Result result = run({"quantize", path("model"), path("no"), "--format", "mxfp4"});
+    EXPECT_EQ(result.status, 1) << bad;
+    EXPECT_TRUE(contains(result.err, "config.json: not ")) << result.err;
+  }
+}
+
 TEST_F(ProgramTest, ExistingOutputsAreRefusedUnlessForced) {
   const std::string in = model(), out = path("out.safetensors");
   write_file(out, "precious");
