@@ -207,7 +207,7 @@ TEST(ScaleLayout, GroupedLinearScalesNeedNoCorrection) {
   EXPECT_EQ(ms::grouped_scale_row(ScaleLayout::linear, 120, 100, 0), 120);
 }
 
-// The bound of the issue with the sum of ceil(count / tile rows): groups of one row are the worst case.
+// The stated bound, with the sum of ceil(count / tile rows): groups of one row are the worst case.
 TEST(ScaleLayout, GroupedBoundHoldsForTheWorstSplit) {
   for (ScaleLayout layout : {ScaleLayout::tcgen, ScaleLayout::cdna4, ScaleLayout::tile_8x4}) {
     const std::int64_t r = ms::scale_tile(layout).rows;
