@@ -10,7 +10,7 @@ namespace microscale::Impl {
 /// A backend that the project knows.
 struct ListedBackend {
   const char* name;
-  const Backend* backend;  ///< null when it is not part of this build
+  const Backend* backend;  ///< null: there is nothing of it; otherwise it can plan, and run unless it is off
   const char* off;         ///< why it is not part of this build; empty if it is
 };
 

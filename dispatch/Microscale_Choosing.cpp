@@ -36,12 +36,12 @@ Candidate ask(const KnownBackend& known, const Problem& problem, const ChoiceOpt
   Candidate candidate{known.name, known.backend, false, known.unusable};
   if (!known.backend) return candidate;
   const Backend& backend = *known.backend;
-  // What the backend says about the problem is of interest even where it cannot run.
   if (backend.execution() != problem.execution) {
     candidate.reason =
         std::string("runs on ") + to_string(backend.execution()) + ", and this call on " + to_string(problem.execution);
     return candidate;
   }
+  if (!known.compiled) return candidate;
   if (std::string why = unreadable_operand(problem, &backend); !why.empty()) {
     candidate.reason = std::move(why);
     return candidate;

@@ -12,7 +12,7 @@ namespace microscale::Impl {
 /// A backend as a Context knows it, with what the machine said about it.
 struct KnownBackend {
   std::string_view name;
-  const Backend* backend = nullptr;  ///< null: not part of this build
+  const Backend* backend = nullptr;  ///< null: there is nothing of it; may be there to plan though not compiled
   std::string unusable;              ///< why it is not compiled or not available; empty if it can be used
   bool compiled = false;
 };

@@ -53,7 +53,7 @@ const std::vector<KnownBackend>& known_backends() {
       const bool compiled = *listed.off == '\0';
       KnownBackend known = listed.backend && compiled ? known_backend(*listed.backend) : KnownBackend{};
       known.name = listed.name;
-      known.backend = listed.backend;
+      known.backend = listed.backend;  // one that is off can still say how it would run a problem
       if (!compiled) known.unusable = std::string("not part of this build: ") + listed.off;
       result.push_back(std::move(known));
     }

@@ -48,7 +48,7 @@ struct ChoiceOptions {
 /// What one backend answered to a problem.
 struct Candidate {
   std::string_view name;
-  const Backend* backend = nullptr;  ///< null: the reference, or not part of this build
+  const Backend* backend = nullptr;  ///< null: the reference, or a backend of which there is nothing yet
   bool able = false;
   std::string reason;  ///< why it is not able
   double cost = -1.0;  ///< estimated seconds; negative: not asked, because it cannot do the problem

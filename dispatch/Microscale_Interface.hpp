@@ -217,6 +217,14 @@ class Backend {
   ~Backend() = default;
 };
 
+/// The kernels of a folder in backends/ whose decisions are made by a target in dispatch/: the functions of Backend that
+/// touch data or hardware.
+struct Kernels {
+  Support (*available)();
+  Status (*prepare)(const Problem& problem, const PreparedForm& form, void* destination, const Native& native);
+  Status (*launch)(const Problem& problem, const Config& config, void* workspace, const Native& native);
+};
+
 }  // namespace microscale
 
 #endif

@@ -1,0 +1,7 @@
+#include <Microscale_Avx512_Kernels.hpp>
+
+namespace microscale::MICROSCALE_AVX512_NAMESPACE {
+
+Status matmul(const Problem&, const Config&, void*, const Native&) { return {false, "no kernel does this operation"}; }
+
+}  // namespace microscale::MICROSCALE_AVX512_NAMESPACE
