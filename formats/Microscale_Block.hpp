@@ -30,7 +30,7 @@ inline namespace MICROSCALE_ISA {
 MICROSCALE_FUNCTION constexpr std::uint32_t block_amax_bits(const float* values, int count, NonFinite policy) {
   std::int32_t amax = 0;
   if (policy == NonFinite::strict) {
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 1  // a loop that was unrolled as a whole is no longer vectorized
 #endif
     for (int i = 0; i < count; ++i) {
