@@ -1,12 +1,14 @@
 #include <Microscale_Dispatch.hpp>
+#include <Microscale_JsonWriter.hpp>
 #include <Microscale_Names.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 namespace microscale {
 namespace {
+
+using Impl::JsonWriter;
 
 std::string formatted(const char* format, double value) {
   char text[40];
@@ -42,58 +44,6 @@ std::string describe_config(const Choice& choice) {
   return {};
 }
 
-/// Writes one JSON value after the other; commas come by themselves.
-class JsonWriter {
- public:
-  JsonWriter& open(char bracket) {
-    separate();
-    m_text += bracket;
-    return *this;
-  }
-  JsonWriter& close(char bracket) {
-    m_text += bracket;
-    return *this;
-  }
-  JsonWriter& key(std::string_view name) {
-    string(name);
-    m_text += ':';
-    return *this;
-  }
-  JsonWriter& string(std::string_view value) {
-    separate();
-    m_text += '"';
-    for (const char c : value) {
-      if (c == '"' || c == '\\')
-        (m_text += '\\') += c;
-      else if (static_cast<unsigned char>(c) < 0x20) {
-        char escape[8];
-        std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-        m_text += escape;
-      } else
-        m_text += c;
-    }
-    m_text += '"';
-    return *this;
-  }
-  JsonWriter& raw(std::string_view value) {
-    separate();
-    m_text += value;
-    return *this;
-  }
-  JsonWriter& number(std::int64_t value) { return raw(std::to_string(value)); }
-  JsonWriter& number(double value) { return std::isfinite(value) ? raw(formatted("%.17g", value)) : raw("null"); }
-  JsonWriter& boolean(bool value) { return raw(value ? "true" : "false"); }
-
-  const std::string& text() const { return m_text; }
-
- private:
-  void separate() {
-    const char last = m_text.empty() ? '{' : m_text.back();
-    if (last != '{' && last != '[' && last != ':') m_text += ',';
-  }
-  std::string m_text;
-};
-
 void write(JsonWriter& json, const Operand& operand) {
   json.open('{');
   json.key("rows").number(operand.rows).key("cols").number(operand.cols).key("batch").number(operand.batch);
@@ -102,14 +52,6 @@ void write(JsonWriter& json, const Operand& operand) {
   if (operand.format.block_size != 0) json.key("scale_layout").string(to_string(operand.scale_layout));
   if (operand.prepared_by) json.key("prepared_by").string(operand.prepared_by->name());
   json.close('}');
-}
-
-void write(JsonWriter& json, const Config& c) {
-  json.open('{');
-  json.key("tile_m").number(std::int64_t{c.tile_m}).key("tile_n").number(std::int64_t{c.tile_n});
-  json.key("tile_k").number(std::int64_t{c.tile_k}).key("stages").number(std::int64_t{c.stages});
-  json.key("cluster").number(std::int64_t{c.cluster}).key("split_k").number(std::int64_t{c.split_k});
-  json.key("swap_ab").boolean(c.swap_ab).close('}');
 }
 
 }  // namespace
@@ -155,7 +97,7 @@ std::string Explanation::to_json() const {
   write(json.key("c"), problem.c);
   if (choice.error.empty()) {
     json.key("backend").string(choice.name).key("why").string(choice.why);
-    write(json.key("config"), choice.config);
+    Impl::write(json.key("config"), choice.config);
     json.key("config_source").string(source_name(choice.config_source));
     json.key("workspace_bytes").number(choice.workspace_bytes);
     json.key("prepared_bytes").number(choice.prepared_form.bytes);

@@ -1,5 +1,8 @@
 #include <Microscale_BlockFormat.hpp>
+#include <Microscale_ConfigFields.hpp>
 #include <Microscale_Names.hpp>
+
+#include <type_traits>
 
 namespace microscale {
 namespace {
@@ -157,16 +160,12 @@ std::string to_string(FormatId format) {
 
 std::string to_string(const Config& config) {
   std::string text;
-  const auto add = [&text](const char* what, std::int32_t value) {
-    if (value != 0) text += std::string(text.empty() ? "" : ", ") + what + " " + std::to_string(value);
-  };
-  add("tile_m", config.tile_m);
-  add("tile_n", config.tile_n);
-  add("tile_k", config.tile_k);
-  add("stages", config.stages);
-  add("cluster", config.cluster);
-  add("split_k", config.split_k);
-  if (config.swap_ab) text += std::string(text.empty() ? "" : ", ") + "swap_ab";
+  Impl::for_each_field(config, [&text](const char* name, const auto& value) {
+    if (!value) return;
+    text.append(text.empty() ? "" : ", ").append(name);
+    if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(value)>, bool>)
+      text.append(" ").append(std::to_string(value));
+  });
   return text.empty() ? "automatic" : text;
 }
 

@@ -1,0 +1,25 @@
+#ifndef MICROSCALE_CONFIGFIELDS_HPP
+#define MICROSCALE_CONFIGFIELDS_HPP
+
+#include <Microscale_Interface.hpp>
+
+// The one list of what is in a Config, by name: text, JSON and tuning files come from it.
+namespace microscale::Impl {
+
+/// Calls visit(name, member) for each member of a Config, const or not, in order; members are std::int32_t or bool.
+/// Does not compile when Config gains a member that is not listed here.
+template <class C, class Visitor>
+void for_each_field(C& config, Visitor&& visit) {
+  auto& [tile_m, tile_n, tile_k, stages, cluster, split_k, swap_ab] = config;
+  visit("tile_m", tile_m);
+  visit("tile_n", tile_n);
+  visit("tile_k", tile_k);
+  visit("stages", stages);
+  visit("cluster", cluster);
+  visit("split_k", split_k);
+  visit("swap_ab", swap_ab);
+}
+
+}  // namespace microscale::Impl
+
+#endif
