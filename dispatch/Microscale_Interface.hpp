@@ -203,6 +203,9 @@ class Backend {
   virtual Config config(const Problem& problem) const = 0;
   /// Whether launch() can run the problem with a configuration that the caller chose, in which 0 means automatic.
   virtual Support accepts(const Problem& problem, const Config& config) const = 0;
+  /// Configurations worth measuring for the problem, config(problem) first: writes the first `capacity` of them to `out`
+  /// and returns how many there are.
+  virtual std::int64_t candidates(const Problem& problem, Config* out, std::int64_t capacity) const = 0;
   /// Bytes of workspace, aligned to 64, that launch() needs with this configuration.
   virtual std::int64_t workspace_bytes(const Problem& problem, const Config& config) const = 0;
   /// The form that prepare() would give to b of this problem, whose m is typical for the products to come.

@@ -19,6 +19,11 @@ class Target : public Backend {
   Status launch(const Problem& problem, const Config& config, void* workspace, const Native& native) const final {
     return m_kernels ? m_kernels->launch(problem, config, workspace, native) : Status{false, not_built};
   }
+  /// No other configuration than that of the rules; a target with more to measure overrides it.
+  std::int64_t candidates(const Problem& problem, Config* out, std::int64_t capacity) const override {
+    if (capacity > 0) out[0] = config(problem);
+    return 1;
+  }
 
  protected:
   explicit Target(const Kernels* kernels) : m_kernels(kernels) {}

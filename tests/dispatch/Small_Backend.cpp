@@ -145,6 +145,13 @@ class Small final : public Backend {
     return {true};
   }
 
+  std::int64_t candidates(const Problem&, Config* out, std::int64_t capacity) const override {
+    constexpr Config all[] = {default_config, {.tile_m = 4, .tile_n = 16}, {.tile_m = 64, .tile_n = 64}};
+    constexpr std::int64_t count = sizeof all / sizeof *all;
+    for (std::int64_t i = 0; i < count && i < capacity; ++i) out[i] = all[i];
+    return count;
+  }
+
   std::int64_t workspace_bytes(const Problem& p, const Config&) const override {
     return decoded_bytes(p.m, p.k, 1) + (is_prepared(p) ? 0 : decoded_bytes(p.n, p.k, panel));
   }

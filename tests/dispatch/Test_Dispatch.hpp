@@ -36,6 +36,10 @@ class FakeBackend : public Backend {
   Support accepts(const Problem&, const Config& c) const override {
     return c.tile_m == 7 ? Support{false, "no tile has 7 rows"} : Support{true};
   }
+  std::int64_t candidates(const Problem& p, Config* out, std::int64_t capacity) const override {
+    if (capacity > 0) out[0] = config(p);
+    return 1;
+  }
   std::int64_t workspace_bytes(const Problem&, const Config& c) const override { return 64 * c.tile_m; }
   PreparedForm prepared_form(const Problem&) const override { return form; }
   Status prepare(const Problem&, const PreparedForm&, void*, const Native&) const override { return outcome; }
