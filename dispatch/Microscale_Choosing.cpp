@@ -26,22 +26,51 @@ std::string unreadable_operand(const Problem& problem, const Backend* backend) {
   return std::string("b is kept only in the prepared form of ") + problem.b.prepared_by->name();
 }
 
-/// What `backend` would need with its own configuration or the caller's; 0 if it does not accept that.
-std::int64_t needed_workspace(const Backend& backend, const Problem& problem, const Config* config) {
-  if (config == nullptr) return backend.workspace_bytes(problem, backend.config(problem));
-  return backend.accepts(problem, *config).supported ? backend.workspace_bytes(problem, *config) : 0;
+/// A configuration for a problem on a backend, and where it is from.
+struct Picked {
+  Config config{};
+  ConfigSource source = ConfigSource::backend;
+  std::string tuning;  ///< as Choice has it
+};
+
+/// The caller's configuration, or that of the first tuning entry that can be used, or the backend's own.
+Picked pick_config(const Tuning& tuning, const Backend& backend, const Problem& problem, const ChoiceOptions& options) {
+  if (options.config) return {*options.config, ConfigSource::caller, {}};
+  Picked own{backend.config(problem), ConfigSource::backend, {}};
+  for (const TuningEntry& entry : tuning.entries) {
+    if (!matches(entry, problem, backend.name())) continue;
+    const std::string place = tuning.source + ", line " + std::to_string(entry.line);
+    Support usable = backend.accepts(problem, entry.config);
+    // A measured configuration must not take a backend, or a call, away from who lends no workspace.
+    if (usable.supported && options.without_workspace && backend.workspace_bytes(problem, entry.config) > 0 &&
+        backend.workspace_bytes(problem, own.config) == 0)
+      usable = {false, "it needs workspace, and the call lends none"};
+    if (usable.supported) return {entry.config, ConfigSource::tuning, place};
+    own.tuning += (own.tuning.empty() ? "" : "; ") + place + " is ignored: " + usable.reason;
+  }
+  return own;
 }
 
-Candidate ask(const KnownBackend& known, const Problem& problem, const ChoiceOptions& options) {
+/// What `backend` would need with the configuration that it would get; 0 if it does not accept that.
+std::int64_t needed_workspace(const Tuning& tuning, const Backend& backend, const Problem& problem,
+                              const ChoiceOptions& options) {
+  const Picked picked = pick_config(tuning, backend, problem, options);
+  if (picked.source == ConfigSource::caller && !backend.accepts(problem, picked.config).supported) return 0;
+  return backend.workspace_bytes(problem, picked.config);
+}
+
+Candidate ask(const Settings& settings, const KnownBackend& known, const Problem& problem,
+              const ChoiceOptions& options) {
   Candidate candidate{known.name, known.backend, false, known.unusable};
   if (!known.backend) return candidate;
+  const bool is_target = known.name == options.target;
   const Backend& backend = *known.backend;
   if (backend.execution() != problem.execution) {
     candidate.reason =
         std::string("runs on ") + to_string(backend.execution()) + ", and this call on " + to_string(problem.execution);
     return candidate;
   }
-  if (!known.compiled) return candidate;
+  if (!known.compiled && !is_target) return candidate;
   if (std::string why = unreadable_operand(problem, &backend); !why.empty()) {
     candidate.reason = std::move(why);
     return candidate;
@@ -56,12 +85,13 @@ Candidate ask(const KnownBackend& known, const Problem& problem, const ChoiceOpt
   }
   const Problem asked = options.preparing ? as_prepared(problem, backend) : problem;
   if (options.without_workspace)
-    if (const std::int64_t bytes = needed_workspace(backend, asked, options.config); bytes > 0) {
+    if (const std::int64_t bytes = needed_workspace(settings.tuning, backend, asked, options); bytes > 0) {
       candidate.reason = "needs " + std::to_string(bytes) + " bytes of workspace, and the call lends none";
       return candidate;
     }
   candidate.cost = backend.cost(asked);
-  candidate.able = known.unusable.empty();
+  candidate.able = known.unusable.empty() || is_target;
+  if (candidate.able) candidate.reason.clear();
   return candidate;
 }
 
@@ -95,8 +125,11 @@ std::string names(const std::vector<Candidate>& candidates) {
 
 std::string why_cheapest(const std::vector<Candidate>& candidates, const Candidate& best) {
   if (best.name != reference_name) return "the cheapest that can do it, by its estimate of " + seconds(best.cost);
-  const bool any_able = std::any_of(candidates.begin(), candidates.end() - 1, [](const auto& c) { return c.able; });
-  return any_able ? "no backend beats its estimate of " + seconds(best.cost) : "no backend can do it";
+  const auto any = [&](auto is) { return std::any_of(candidates.begin(), candidates.end() - 1, is); };
+  if (any([](const Candidate& c) { return c.able; })) return "no backend beats its estimate of " + seconds(best.cost);
+  // The cost of those that could do the problem was asked, whether they are available or not.
+  return any([](const Candidate& c) { return c.cost >= 0; }) ? "no backend that could do it can run here"
+                                                             : "no backend can do it";
 }
 
 /// Takes the named candidate, or says why it cannot be. `who` has it so.
@@ -112,7 +145,7 @@ void take_named(Choice& choice, const Candidate*& best, std::string_view name, c
                         : ", but there is no such backend (there are " + names(choice.candidates) + ")";
 }
 
-void configure(Choice& choice, const Problem& problem, const ChoiceOptions& options) {
+void configure(Choice& choice, const Tuning& tuning, const Problem& problem, const ChoiceOptions& options) {
   if (!choice.backend) {
     choice.config_source = options.config ? ConfigSource::ignored : ConfigSource::none;
     return;
@@ -120,19 +153,17 @@ void configure(Choice& choice, const Problem& problem, const ChoiceOptions& opti
   const Backend& backend = *choice.backend;
   const Problem asked = options.preparing ? as_prepared(problem, backend) : problem;
   if (options.preparing) choice.prepared_form = asked.b.prepared_form;
-  if (options.config) {
-    if (const Support support = backend.accepts(asked, *options.config); !support.supported) {
-      choice.error = "configuration (" + to_string(*options.config) + ") is not accepted by backend " +
+  Picked picked = pick_config(tuning, backend, asked, options);
+  if (picked.source == ConfigSource::caller)
+    if (const Support support = backend.accepts(asked, picked.config); !support.supported) {
+      choice.error = "configuration (" + to_string(picked.config) + ") is not accepted by backend " +
                      std::string(choice.name) + ": " + support.reason;
       choice.error_is_argument = true;
       return;
     }
-    choice.config = *options.config;
-    choice.config_source = ConfigSource::caller;
-  } else {
-    choice.config = backend.config(asked);
-    choice.config_source = ConfigSource::backend;
-  }
+  choice.config = picked.config;
+  choice.config_source = picked.source;
+  choice.tuning = std::move(picked.tuning);
   choice.workspace_bytes = backend.workspace_bytes(asked, choice.config);
 }
 
@@ -165,6 +196,17 @@ double reference_cost(const Problem& p) {
   }
 }
 
+Problem on_target(const Settings& settings, const Problem& problem, const ChoiceOptions& options) {
+  Problem result = problem;
+  for (const KnownBackend& known : settings.backends)
+    if (known.name == options.target && known.backend && known.backend->execution() != problem.execution) {
+      result.execution = known.backend->execution();
+      result.device = 0;
+      result.concurrency = 1;
+    }
+  return result;
+}
+
 Choice choose(const Settings& settings, const Problem& problem, const ChoiceOptions& options) {
   const bool forced_here = !options.backend.empty();
   const std::string_view forced = forced_here ? options.backend : settings.forcing[problem.operation];
@@ -172,8 +214,17 @@ Choice choose(const Settings& settings, const Problem& problem, const ChoiceOpti
   asking.without_workspace = options.without_workspace && forced.empty();
 
   Choice choice;
+  if (!options.target.empty()) {
+    const auto known = std::find_if(settings.backends.begin(), settings.backends.end(),
+                                    [&](const KnownBackend& b) { return b.name == options.target; });
+    if (known == settings.backends.end())
+      choice.error = "there is no target " + std::string(options.target);
+    else if (!known->backend)
+      choice.error = "there is nothing to plan for target " + std::string(options.target) + " with: " + known->unusable;
+  }
   choice.candidates.reserve(settings.backends.size() + 1);
-  for (const KnownBackend& known : settings.backends) choice.candidates.push_back(ask(known, problem, asking));
+  for (const KnownBackend& known : settings.backends)
+    choice.candidates.push_back(ask(settings, known, problem, asking));
   choice.candidates.push_back(ask_reference(problem));
 
   const Candidate* best = cheapest(choice.candidates);
@@ -198,14 +249,14 @@ Choice choose(const Settings& settings, const Problem& problem, const ChoiceOpti
     }
   }
 
-  if (!best) {
+  if (!best || !choice.error.empty()) {
     if (choice.error.empty()) choice.error = "no backend can run it, and " + choice.candidates.back().reason;
     choice.backend = nullptr;
     choice.name = {};
     choice.why.clear();
   } else {
     set(*best);
-    configure(choice, problem, options);
+    configure(choice, settings.tuning, problem, options);
   }
   if (!choice.error.empty())
     choice.error = std::string("microscale::") + to_string(problem.operation) + ": " + choice.error;

@@ -3,6 +3,7 @@
 
 #include <Microscale_Dispatch.hpp>
 #include <Microscale_Forcing.hpp>
+#include <Microscale_Tuning.hpp>
 
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct KnownBackend {
 struct Settings {
   std::vector<KnownBackend> backends;  ///< in order of preference, without the reference
   Forcing forcing;
+  Tuning tuning;
   Context::Policy policy;
 };
 
@@ -30,7 +32,10 @@ KnownBackend known_backend(const Backend& backend);
 /// The estimated seconds of the reference kernels: what a backend must beat to be chosen.
 double reference_cost(const Problem& problem);
 
-/// The decision. `problem` is planned; never throws because of what was decided (see Choice::error).
+/// The problem as it would be on the hardware that options.target is for; as it is if there is no such target.
+Problem on_target(const Settings& settings, const Problem& problem, const ChoiceOptions& options);
+
+/// The decision. `problem` is planned, and on the target; never throws because of what was decided (see Choice::error).
 Choice choose(const Settings& settings, const Problem& problem, const ChoiceOptions& options);
 
 }  // namespace microscale::Impl

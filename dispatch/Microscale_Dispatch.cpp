@@ -198,11 +198,15 @@ Operand Plan::prepare(const Problem& problem, void* destination, std::int64_t by
 Context::Context() : m_state(std::make_unique<Impl::ContextState>()) {
   m_state->change([](Impl::Settings& settings) { settings.backends = Impl::known_backends(); });
   force_from_environment();
+  load_tuning_from_environment();
 }
 
 Context::~Context() = default;
 
 Plan Context::plan(const Problem& problem, const ChoiceOptions& options) {
+  if (!options.target.empty())
+    Impl::fail(problem, "a plan cannot be made for target " + std::string(options.target) +
+                            ", which is not this machine; expected explain() or choose()");
   Impl::ContextState& state = *m_state;
   if (state.idle && options.backend.empty() && !problem.b.prepared_by) return Plan();
 
@@ -235,11 +239,13 @@ Plan Context::plan(const Problem& problem, const ChoiceOptions& options) {
 }
 
 Choice Context::choose(const Problem& problem, const ChoiceOptions& options) const {
-  return Impl::choose(*m_state->current(), Impl::planned(problem), options);
+  return explain(problem, options).choice;
 }
 
 Explanation Context::explain(const Problem& problem, const ChoiceOptions& options) const {
-  return {Impl::planned(problem), choose(problem, options)};
+  const auto settings = m_state->current();
+  const Problem planned = Impl::on_target(*settings, Impl::planned(problem), options);
+  return {planned, Impl::choose(*settings, planned, options)};
 }
 
 std::vector<BackendInfo> Context::backends() const {
@@ -281,6 +287,25 @@ void Context::force_from_environment() {
   const char* text = std::getenv("MICROSCALE_FORCE_BACKEND");
   Impl::Forcing forcing = Impl::parse_forcing(text ? text : "", "MICROSCALE_FORCE_BACKEND");
   m_state->change([&](Impl::Settings& settings) { settings.forcing = std::move(forcing); });
+}
+
+void Context::load_tuning(std::string_view json, std::string source) {
+  Tuning tuning;
+  if (!json.empty()) tuning = parse_tuning(json, std::move(source));
+  m_state->change([&](Impl::Settings& settings) { settings.tuning = std::move(tuning); });
+}
+
+void Context::load_tuning_file(const std::string& path) {
+  Tuning tuning = read_tuning(path);
+  m_state->change([&](Impl::Settings& settings) { settings.tuning = std::move(tuning); });
+}
+
+void Context::load_tuning_from_environment() {
+  const char* path = std::getenv("MICROSCALE_TUNING_FILE");
+  if (path && *path)
+    load_tuning_file(path);
+  else
+    load_tuning({});
 }
 
 void Context::set_policy(Policy policy) {

@@ -43,6 +43,8 @@ struct ChoiceOptions {
   bool preparing = false;
   /// The call lends no workspace: unless it is forced, a backend that needs some is not chosen.
   bool without_workspace = false;
+  /// For choose() and explain(): as if this backend were built and the problem ran on the hardware that it is for.
+  std::string_view target{};
 };
 
 /// What one backend answered to a problem.
@@ -57,6 +59,7 @@ struct Candidate {
 enum class ConfigSource : std::uint8_t {
   none,     ///< the reference, which has no tiles
   backend,  ///< its tables or rules
+  tuning,   ///< an entry of what Context::load_tuning() and its like loaded
   caller,   ///< ChoiceOptions::config
   ignored   ///< there was an override, and the reference runs
 };
@@ -69,6 +72,7 @@ struct Choice {
   std::string forced_by;  ///< who forced the backend; empty if nobody did
   Config config{};
   ConfigSource config_source = ConfigSource::none;
+  std::string tuning;  ///< which entry the configuration is from, or which were ignored and why; empty if none fits
   std::int64_t workspace_bytes = 0;
   PreparedForm prepared_form{};       ///< of b, if ChoiceOptions::preparing
   std::vector<Candidate> candidates;  ///< in order of preference, the reference last
@@ -129,7 +133,7 @@ class Context {
   /// agree. It is asked once for each plan that is made, not for each call, and possibly by several threads at once.
   using Policy = std::function<std::string_view(const Problem&, const Choice&)>;
 
-  /// Reads MICROSCALE_FORCE_BACKEND, as force_from_environment() does.
+  /// Reads MICROSCALE_FORCE_BACKEND and MICROSCALE_TUNING_FILE, as the two functions ..._from_environment() do.
   Context();
   ~Context();
   Context(const Context&) = delete;
@@ -141,7 +145,8 @@ class Context {
   /// backend does not accept the configuration. The texts name operation, backend and reason.
   Plan plan(const Problem& problem, const ChoiceOptions& options = {});
 
-  /// The same decision made afresh, where an error is a part of the answer instead of thrown.
+  /// The same decision made afresh, where an error is a part of the answer instead of thrown. With
+  /// ChoiceOptions::target, which plan() refuses, on the kind of hardware that the target is for.
   Choice choose(const Problem& problem, const ChoiceOptions& options = {}) const;
   Explanation explain(const Problem& problem, const ChoiceOptions& options = {}) const;
 
@@ -159,6 +164,17 @@ class Context {
   /// The same with what MICROSCALE_FORCE_BACKEND says now; otherwise it is read only once, by the constructor.
   void force_from_environment();
 
+  /// Has configurations come from measured ones where an entry fits the problem, the call gives none and the backend
+  /// accepts it: speed may change, results beyond the order of sums may not. Replaces what was loaded before; an empty
+  /// text loads nothing. docs/dispatch.md has the grammar. Throws std::invalid_argument, changing nothing, that names
+  /// line and field of what is wrong. `source` is what messages and explain() call the text.
+  void load_tuning(std::string_view json, std::string source = "tuning text");
+  /// The same from a file; std::runtime_error if it cannot be read.
+  void load_tuning_file(const std::string& path);
+  /// The same from the file that MICROSCALE_TUNING_FILE names now, if it names one; otherwise it is read only once, by
+  /// the constructor.
+  void load_tuning_from_environment();
+
   /// Lets `policy` overrule the choice by cost, where nothing is forced. An empty one takes it away.
   void set_policy(Policy policy);
 
@@ -169,8 +185,8 @@ class Context {
   std::unique_ptr<Impl::ContextState> m_state;
 };
 
-/// The Context of all calls that name no other. Made at the first call, which throws if MICROSCALE_FORCE_BACKEND is
-/// malformed.
+/// The Context of all calls that name no other. Made at the first call, which throws if MICROSCALE_FORCE_BACKEND or the
+/// file of MICROSCALE_TUNING_FILE is malformed.
 Context& default_context();
 
 }  // namespace microscale

@@ -22,6 +22,8 @@ const char* source_name(ConfigSource source) {
       return "none";
     case ConfigSource::backend:
       return "backend";
+    case ConfigSource::tuning:
+      return "tuning";
     case ConfigSource::caller:
       return "caller";
     case ConfigSource::ignored:
@@ -36,6 +38,8 @@ std::string describe_config(const Choice& choice) {
       return "none (the reference has no tiles)";
     case ConfigSource::backend:
       return to_string(choice.config);
+    case ConfigSource::tuning:
+      return to_string(choice.config) + " (" + choice.tuning + ")";
     case ConfigSource::caller:
       return to_string(choice.config) + " (given by the caller)";
     case ConfigSource::ignored:
@@ -62,6 +66,8 @@ std::string Explanation::to_string() const {
     text += "  backend    " + std::string(choice.name) + "\n";
     text += "  why        " + choice.why + "\n";
     text += "  config     " + describe_config(choice) + "\n";
+    if (choice.config_source != ConfigSource::tuning && !choice.tuning.empty())
+      text += "  tuning     " + choice.tuning + "\n";
     text += "  workspace  " + std::to_string(choice.workspace_bytes) + " bytes\n";
     if (choice.prepared_form.bytes > 0)
       text += "  prepared   " + std::to_string(choice.prepared_form.bytes) + " bytes for b\n";
@@ -99,6 +105,7 @@ std::string Explanation::to_json() const {
     json.key("backend").string(choice.name).key("why").string(choice.why);
     Impl::write(json.key("config"), choice.config);
     json.key("config_source").string(source_name(choice.config_source));
+    if (!choice.tuning.empty()) json.key("tuning").string(choice.tuning);
     json.key("workspace_bytes").number(choice.workspace_bytes);
     json.key("prepared_bytes").number(choice.prepared_form.bytes);
   } else

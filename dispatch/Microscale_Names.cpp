@@ -2,22 +2,76 @@
 #include <Microscale_ConfigFields.hpp>
 #include <Microscale_Names.hpp>
 
+#include <algorithm>
+#include <array>
 #include <type_traits>
 
 namespace microscale {
 namespace {
 
+struct NamedFormat {
+  const char* name;
+  FormatId format;
+};
+
 template <class... Formats>
-const char* name_among(FormatId format) {
-  const char* found = nullptr;
-  (void)((format == format_id<Formats> && (found = Formats::name)) || ...);
-  return found;
-}
+constexpr std::array<NamedFormat, sizeof...(Formats)> named{{{Formats::name, format_id<Formats>}...}};
+constexpr auto known_formats =
+    named<NVFP4, MXFP4, MXFP8_E4M3, MXFP8_E5M2, MXFP6_E2M3, MXFP6_E3M2, MXFP6_E2M3_Bytes, MXFP6_E3M2_Bytes>;
+constexpr NamedFormat plain_formats[] = {{"float", float32_id},    {"f32", float32_id},     {"fp32", float32_id},
+                                         {"float32", float32_id},  {"half", float16_id},    {"f16", float16_id},
+                                         {"fp16", float16_id},     {"float16", float16_id}, {"bf16", bfloat16_id},
+                                         {"bfloat16", bfloat16_id}};
 
 /// The special codes that these bits have in OCP MX v1.0 and IEEE 754.
 Specials usual_specials(ElementId e) {
   if (e.exponent_bits == 4 && e.mantissa_bits == 3) return Specials::nan_only;
   return e.exponent_bits + e.mantissa_bits >= 7 ? Specials::ieee : Specials::none;
+}
+
+/// A whole number of up to three digits at the start of the text, taken off it; -1 if there is none.
+int take_number(std::string_view& text) {
+  int value = -1;
+  while (!text.empty() && text[0] >= '0' && text[0] <= '9' && value < 100) {
+    value = std::max(value, 0) * 10 + (text[0] - '0');
+    text.remove_prefix(1);
+  }
+  return value;
+}
+
+bool take(std::string_view& text, std::string_view start) {
+  const bool there = text.substr(0, start.size()) == start;
+  if (there) text.remove_prefix(start.size());
+  return there;
+}
+
+/// The inverse of structural_name() for block formats.
+std::optional<FormatId> structure_named(std::string_view text) {
+  FormatId format;
+  if (!take(text, "e")) return {};
+  const int exponent_bits = take_number(text);
+  if (!take(text, "m")) return {};
+  const int mantissa_bits = take_number(text);
+  // As the concept BlockFormat has it: a code is at most a byte.
+  if (exponent_bits < 0 || mantissa_bits < 0 || 1 + exponent_bits + mantissa_bits > 8) return {};
+  format.element.exponent_bits = static_cast<std::uint8_t>(exponent_bits);
+  format.element.mantissa_bits = static_cast<std::uint8_t>(mantissa_bits);
+  format.element.specials = take(text, "(finite)") ? Specials::none
+                            : take(text, "(nan)")  ? Specials::nan_only
+                            : take(text, "(ieee)") ? Specials::ieee
+                                                   : usual_specials(format.element);
+  if (!take(text, "/")) return {};
+  format.block_size = take_number(text);
+  if (format.block_size <= 0 || format.block_size > 512 || format.block_size % 8 != 0) return {};
+  if (take(text, "/e8m0"))
+    format.scale = ScaleType::e8m0;
+  else if (take(text, "/ue4m3"))
+    format.scale = ScaleType::ue4m3;
+  else
+    return {};
+  format.tensor_scale = take(text, "+tensor");
+  if (take(text, "+bytes")) format.packing = Packing::byte;
+  return text.empty() ? std::optional(format) : std::nullopt;
 }
 
 std::string number(float value) {
@@ -152,10 +206,22 @@ std::string structural_name(FormatId format) {
 }
 
 std::string to_string(FormatId format) {
-  const char* known =
-      name_among<NVFP4, MXFP4, MXFP8_E4M3, MXFP8_E5M2, MXFP6_E2M3, MXFP6_E3M2, MXFP6_E2M3_Bytes, MXFP6_E3M2_Bytes>(
-          format);
-  return known ? known : structural_name(format);
+  for (const NamedFormat& known : known_formats)
+    if (known.format == format) return known.name;
+  return structural_name(format);
+}
+
+std::optional<FormatId> format_named(std::string_view name) {
+  std::string wanted(name);
+  for (char& c : wanted) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+    if (c == '-') c = '_';
+  }
+  for (const NamedFormat& plain : plain_formats)
+    if (wanted == plain.name) return plain.format;
+  for (const NamedFormat& known : known_formats)
+    if (wanted == known.name) return known.format;
+  return structure_named(wanted);
 }
 
 std::string to_string(const Config& config) {

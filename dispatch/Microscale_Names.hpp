@@ -3,7 +3,9 @@
 
 #include <Microscale_Interface.hpp>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 // Descriptors as text, for messages and explain(). All functions are pure and may be called by any thread.
 namespace microscale {
@@ -28,6 +30,10 @@ std::string structural_name(FormatId format);
 
 /// The well-known name ("nvfp4", "mxfp8_e4m3") where there is one, else the structural name.
 std::string to_string(FormatId format);
+
+/// The format that a name stands for: all that to_string() and structural_name() say, and "f32", "fp32", "float32",
+/// "f16", "fp16", "float16", "bfloat16". Capital letters are like small ones, and '-' like '_'. Nothing for other text.
+std::optional<FormatId> format_named(std::string_view name);
 
 /// "tile_m 64, tile_n 128, stages 4", with what is 0 left out; "automatic" if all of it is.
 std::string to_string(const Config& config);
