@@ -17,24 +17,21 @@
 // What the tests of core share: the execution spaces, hostile data, poisoned matrices.
 namespace microscale::Test {
 
-/// Every host execution space of this Kokkos.
-using HostSpaces = testing::Types<
-#ifdef KOKKOS_ENABLE_OPENMP
-    Kokkos::OpenMP
+/// Every execution space of this Kokkos.
+using Spaces = testing::Types<Kokkos::DefaultHostExecutionSpace
+#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
+                              ,
+                              Kokkos::DefaultExecutionSpace
 #endif
-#if defined(KOKKOS_ENABLE_OPENMP) && defined(KOKKOS_ENABLE_THREADS)
-    ,
+#if defined(KOKKOS_ENABLE_SERIAL) && (defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS))
+                              ,
+                              Kokkos::Serial
 #endif
-#ifdef KOKKOS_ENABLE_THREADS
-    Kokkos::Threads
-#endif
-#if (defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)) && defined(KOKKOS_ENABLE_SERIAL)
-    ,
-#endif
-#ifdef KOKKOS_ENABLE_SERIAL
-    Kokkos::Serial
-#endif
-    >;
+                              >;
+
+/// Tests that run on one space take the default one. Their memory is such that both it and the test can reach it.
+using Exec = Kokkos::DefaultExecutionSpace;
+using Space = Kokkos::SharedSpace;
 
 inline constexpr std::array all_layouts = {ScaleLayout::linear, ScaleLayout::tcgen, ScaleLayout::cdna4,
                                            ScaleLayout::tile_8x4};
@@ -167,7 +164,7 @@ void expect_holds(const BlockScaledMatrix<Format, Space>& matrix, const Plain& p
 /// A View [rows, cols] of T in the given layout, filled from row-major values.
 template <class T, class Layout>
 auto view_of(const std::vector<float>& values, std::int64_t rows, std::int64_t cols) {
-  Kokkos::View<T**, Layout, Kokkos::HostSpace> view("values", rows, cols);
+  Kokkos::View<T**, Layout, Space> view("values", rows, cols);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < cols; ++c) view(r, c) = static_cast<T>(values[static_cast<std::size_t>(r * cols + c)]);
   return view;

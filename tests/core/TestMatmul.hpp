@@ -163,19 +163,33 @@ void fill(const Impl::MatrixHandle<F>& m, std::uint64_t seed, Scales kind, std::
   if (F::tensor_scale) *m.tensor_scale = pair_from_decode(random.unit() + 1.5f);
 }
 
+// Functors for epilogues that devices can call. (The bodies of tests are private functions, where CUDA allows no lambda
+// for the device.)
+struct AddIndices {  ///< v + sign_m * m + sign_n * n
+  int sign_m = 1, sign_n = 1;
+  KOKKOS_FUNCTION float operator()(std::int64_t m, std::int64_t n, float v) const {
+    return v + static_cast<float>(sign_m * m + sign_n * n);
+  }
+};
+struct AddBatchIndices {
+  KOKKOS_FUNCTION float operator()(std::int64_t e, std::int64_t m, std::int64_t n, float v) const {
+    return v + static_cast<float>(1000 * e + 10 * m + n);
+  }
+};
+
 /// A matrix whose padding scales are NaN: none of them may have any effect.
 template <class F>
-BlockScaledMatrix<F, Kokkos::HostSpace> random_operand(std::int64_t rows, std::int64_t cols, ScaleLayout layout,
-                                                       std::uint64_t seed, Scales kind = Scales::extreme) {
-  BlockScaledMatrix<F, Kokkos::HostSpace> m("operand", rows, cols, layout);
+BlockScaledMatrix<F, Space> random_operand(std::int64_t rows, std::int64_t cols, ScaleLayout layout, std::uint64_t seed,
+                                           Scales kind = Scales::extreme) {
+  BlockScaledMatrix<F, Space> m("operand", rows, cols, layout);
   fill(m.handle(), seed, kind, 0xff);
   return m;
 }
 
 template <class T, class Layout = Kokkos::LayoutRight>
-Kokkos::View<T**, Layout, Kokkos::HostSpace> random_view(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+Kokkos::View<T**, Layout, Space> random_view(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
   Random random(seed);
-  Kokkos::View<T**, Layout, Kokkos::HostSpace> v("view", rows, cols);
+  Kokkos::View<T**, Layout, Space> v("view", rows, cols);
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < cols; ++j) v(i, j) = static_cast<T>(random.unit());
   return v;

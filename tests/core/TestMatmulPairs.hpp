@@ -26,15 +26,13 @@ template <class FormatB>
 class MatmulPairs : public testing::Test {
  protected:
   static constexpr std::int64_t m = 37, n = 70, k = 132;
-  using Space = Kokkos::HostSpace;
-
   template <class A>
   static void expect_bits_and_bound(const A& a, Scales kind, double dot_roundings, double blocks,
                                     const std::string& what) {
     const auto b = random_operand<FormatB>(n, k, ScaleLayout::tcgen, 2, kind);
     const Kokkos::View<float**, Space> c("c", m, n);
     poison_view(c);
-    matmul(Kokkos::DefaultHostExecutionSpace(), a, b, c);
+    matmul(Exec(), a, b, c);
     const PlainOperand pa = plain(a), pb = plain(b);
     expect_product(pa, pb, c, what);
     if (kind == Scales::extreme) return;

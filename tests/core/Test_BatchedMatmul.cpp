@@ -7,8 +7,7 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
-using Host = Kokkos::DefaultHostExecutionSpace;
+using microscale::half;  // CUDA has another one
 
 constexpr std::int64_t batch = 3, rows = 40, cols = 70, depth = 100;
 
@@ -25,7 +24,7 @@ TEST(BatchedMatmul, each_matrix_with_its_own_scales) {
     const auto a = random_batch<NVFP4>(rows, layout, 1);
     const auto b = random_batch<NVFP4>(cols, ScaleLayout::tcgen, 11);
     const Kokkos::View<float***, Kokkos::LayoutLeft, Space> c("c", batch, rows, cols);
-    batched_matmul(Host(), a, b, c);
+    batched_matmul(Exec(), a, b, c);
     for (int e = 0; e < batch; ++e)
       expect_product(plain(a.matrix(e)), plain(b.matrix(e)), Kokkos::subview(c, e, Kokkos::ALL, Kokkos::ALL),
                      name(layout));
@@ -57,11 +56,7 @@ TEST(BatchedMatmul, epilogue_knows_the_matrix) {
   }
   for (int i = 0; i < rows; ++i) row(i) = 0.1f * static_cast<float>(i);
   const Kokkos::View<float***, Space> c("c", batch, rows, cols);
-  batched_matmul(a, b, c,
-                 Epilogue{}.expert_scale(scale).bias(bias).row_scale(row).then(
-                     [](std::int64_t e, std::int64_t m, std::int64_t n, float v) {
-                       return v + static_cast<float>(1000 * e + 10 * m + n);
-                     }));
+  batched_matmul(a, b, c, Epilogue{}.expert_scale(scale).bias(bias).row_scale(row).then(AddBatchIndices{}));
   for (int e = 0; e < batch; ++e)
     expect_product(
         plain(a.matrix(e)), plain(b.matrix(e)), Kokkos::subview(c, e, Kokkos::ALL, Kokkos::ALL),

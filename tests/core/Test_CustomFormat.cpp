@@ -8,7 +8,6 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
 
 struct FP4x64 {
   using element = E2M1;
@@ -39,7 +38,7 @@ TYPED_TEST_SUITE(CustomFormat, Formats);
 TYPED_TEST(CustomFormat, quantize_and_dequantize) {
   const std::int64_t rows = 40, cols = 150;
   const auto values = hostile_values(rows, cols, 5, true);
-  const Kokkos::DefaultHostExecutionSpace exec;
+  const Exec exec;
   BlockScaledMatrix<TypeParam, Space> matrix("matrix", rows, cols, ScaleLayout::tcgen);
   poison(matrix, 0x7f);
   quantize(exec, view_of<float, Kokkos::LayoutRight>(values, rows, cols), matrix);
@@ -68,7 +67,7 @@ TYPED_TEST(CustomFormat, matmul_with_itself_and_with_a_known_format) {
       a(i, j) = E2M1::decode(static_cast<std::uint8_t>((i * 7 + j * 5) % 15)) * ((j / 64) % 2 + 1);
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < k; ++j) b(i, j) = E2M1::decode(static_cast<std::uint8_t>((i * 3 + j * 11) % 13));
-  const Kokkos::DefaultHostExecutionSpace exec;
+  const Exec exec;
   const BlockScaledMatrix<TypeParam, Space> qa("qa", m, k), qb("qb", n, k);
   const BlockScaledMatrix<MXFP8_E4M3, Space> q8("q8", n, k);
   QuantizeOptions options;

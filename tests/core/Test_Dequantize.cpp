@@ -7,11 +7,11 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
+using microscale::half;  // CUDA has another one
 
 template <class Exec>
 class Dequantize : public testing::Test {};
-TYPED_TEST_SUITE(Dequantize, HostSpaces);
+TYPED_TEST_SUITE(Dequantize, Spaces);
 
 /// A matrix of random codes, bytes and tensor scale: every code and every scale byte occurs.
 template <class Format>

@@ -13,7 +13,7 @@ namespace ms = microscale;
 namespace {
 
 using Ints = std::vector<std::int32_t>;
-using Host = Kokkos::HostSpace;
+using Host = ms::Test::Space;
 using Ids = Kokkos::View<std::int32_t**, Kokkos::LayoutRight, Host>;
 using Matrix = Kokkos::View<float**, Kokkos::LayoutRight, Host>;
 
@@ -77,7 +77,7 @@ void expect_sorted(const ms::ExpertRouting<Host>& routing, const Ids& ids) {
 
 template <class Exec>
 class ExpertRouting : public testing::Test {};
-TYPED_TEST_SUITE(ExpertRouting, ms::Test::HostSpaces);
+TYPED_TEST_SUITE(ExpertRouting, ms::Test::Spaces);
 
 TYPED_TEST(ExpertRouting, sorts_by_expert_then_by_choice) {
   TypeParam exec;
@@ -344,10 +344,9 @@ TYPED_TEST(ExpertRouting, wrong_arguments_throw) {
 }
 
 TEST(ExpertRouting, one_without_memory_routes_nothing) {
-  const Kokkos::DefaultHostExecutionSpace exec;
-  const ms::ExpertRouting<Kokkos::HostSpace> routing;
-  EXPECT_NO_THROW(
-      ms::build_expert_offsets(exec, Kokkos::View<std::int32_t**, Kokkos::HostSpace>("ids", 0, 0), routing));
+  const Exec exec;
+  const ms::ExpertRouting<Space> routing;
+  EXPECT_NO_THROW(ms::build_expert_offsets(exec, Kokkos::View<std::int32_t**, Space>("ids", 0, 0), routing));
   exec.fence();
 }
 

@@ -9,8 +9,7 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
-using Host = Kokkos::DefaultHostExecutionSpace;
+using microscale::half;  // CUDA has another one
 
 constexpr std::int64_t experts = 5, depth = 90, cols = 70;
 constexpr float untouched = -1234.5f;
@@ -123,7 +122,7 @@ void check_groups(const Slots& slots, ScaleLayout layout_a, const std::string& w
   const Kokkos::View<float**, Space> c("c", rows, cols);
   for (const SkippedRows skipped : {SkippedRows::zero, SkippedRows::untouched}) {
     Kokkos::deep_copy(c, untouched);
-    grouped_matmul(Host(), a, b, c, groups, {}, {.skipped_rows = skipped});
+    grouped_matmul(Exec(), a, b, c, groups, {}, {.skipped_rows = skipped});
     expect_rows(slots, c, skipped == SkippedRows::zero ? 0.0f : untouched, value, what);
   }
 }
@@ -199,7 +198,7 @@ TEST(GroupedMatmul, epilogue_by_expert_id_and_row) {
                      .row_scale(row_scale)
                      .expert_scale(expert_scale)
                      .gate_swiglu(GateColumns::interleaved)
-                     .then([](std::int64_t m, std::int64_t n, float v) { return v + static_cast<float>(m + n); }));
+                     .then(AddIndices{}));
   expect_rows(
       slots, c, 0.0f,
       [&](int e, std::int64_t i, std::int64_t j) {
@@ -351,7 +350,7 @@ TEST(GroupedMatmul, hints_change_no_bit) {
   const Kokkos::View<float**, Space> c("c", 60, cols), d("d", 60, cols), e("e", 60, cols);
   grouped_matmul(a, b, c, groups);
   grouped_matmul(a, b, d, groups, {}, {.hints = {.estimated_total_m = 100000, .active_experts = 3}});
-  reference::grouped_matmul(Host(), a, b, e, groups);
+  reference::grouped_matmul(Exec(), a, b, e, groups);
   for (int i = 0; i < 60; ++i)
     for (int j = 0; j < cols; ++j) {
       ASSERT_TRUE(same_bits(c(i, j), d(i, j)));
@@ -367,13 +366,11 @@ TEST(GroupedMatmul, kernels_of_devices_give_the_same_bits) {
   const auto groups = groups_of(slots, ScaleLayout::tcgen);
   const auto by_units = [&](const auto& c, const auto& epilogue) {
     const auto call =
-        Impl::grouped_matmul_kernel(grouped_matmul_problem(Host(), a, b, c, groups, epilogue), a, b, c, epilogue);
-    Kokkos::parallel_for(Impl::IndexRange<Host>(0, call.c.rows * call.padded_units),
+        Impl::grouped_matmul_kernel(grouped_matmul_problem(Exec(), a, b, c, groups, epilogue), a, b, c, epilogue);
+    Kokkos::parallel_for(Impl::IndexRange<Exec>(0, call.c.rows * call.padded_units),
                          Impl::GroupedMatmulUnits<std::remove_const_t<decltype(call)>>{call});
   };
-  const auto epilogue = Epilogue{}.gate_swiglu(GateColumns::interleaved).then([](auto i, auto j, float v) {
-    return v - static_cast<float>(i + j);
-  });
+  const auto epilogue = Epilogue{}.gate_swiglu(GateColumns::interleaved).then(AddIndices{-1, -1});
   const Kokkos::View<float**, Space> c("c", 64, cols / 2), d("d", 64, cols / 2);
   poison_view(c);
   poison_view(d);

@@ -12,12 +12,12 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
+using microscale::half;  // CUDA has another one
 using Ints = std::vector<std::int32_t>;
 
 template <class Exec>
 class GroupedQuantize : public testing::Test {};
-TYPED_TEST_SUITE(GroupedQuantize, HostSpaces);
+TYPED_TEST_SUITE(GroupedQuantize, Spaces);
 
 constexpr std::uint8_t poison_byte = 0x7f;
 

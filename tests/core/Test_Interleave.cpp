@@ -5,11 +5,10 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
 
 template <class Exec>
 class Interleave : public testing::Test {};
-TYPED_TEST_SUITE(Interleave, HostSpaces);
+TYPED_TEST_SUITE(Interleave, Spaces);
 
 std::uint8_t scale_at(std::int64_t r, std::int64_t b) { return static_cast<std::uint8_t>(1 + (r * 131 + b * 7) % 255); }
 

@@ -10,8 +10,6 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Exec = Kokkos::DefaultHostExecutionSpace;
-using Space = Exec::memory_space;
 
 struct Events {
   std::vector<std::string> kernels, fences, allocations;

@@ -11,7 +11,6 @@
 namespace microscale::Test {
 namespace {
 
-using Space = Kokkos::HostSpace;
 constexpr std::int64_t m = 5, n = 7;
 
 Kokkos::View<float**, Space> random_values(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {

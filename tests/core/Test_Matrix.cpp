@@ -6,7 +6,6 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
 using Bytes = Kokkos::View<std::uint8_t**, Kokkos::LayoutRight, Space>;
 
 template <class Format>

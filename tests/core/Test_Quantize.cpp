@@ -8,11 +8,11 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
+using microscale::half;  // CUDA has another one
 
 template <class Exec>
 class Quantize : public testing::Test {};
-TYPED_TEST_SUITE(Quantize, HostSpaces);
+TYPED_TEST_SUITE(Quantize, Spaces);
 
 template <class Format>
 BlockScaling dynamic_scaling(const std::vector<float>& values) {
@@ -295,7 +295,7 @@ TYPED_TEST(Quantize, several_instances_at_once) {
 }
 
 TEST(QuantizeBatch, each_matrix_has_its_own_tensor_scale) {
-  const Kokkos::DefaultHostExecutionSpace exec;
+  const Exec exec;
   Kokkos::View<float***, Kokkos::LayoutLeft, Space> view("view", 3, 20, 48);
   auto batch = BlockScaledMatrix<NVFP4, Space>::batched("batch", 3, 20, 48, ScaleLayout::tcgen);
   std::vector<std::vector<float>> values;
@@ -335,7 +335,7 @@ TEST(QuantizeErrors, say_what_was_given_and_expected_and_write_nothing) {
   expect_refused([&] { quantize(view, grouped); }, {"quantize", "dst", "grouped"});
   auto none = BlockScaledMatrix<NVFP4, Space>::batched("none", 0, 4, 40);
   Kokkos::View<float***, Space> cube("cube", 0, 4, 41);
-  expect_refused([&] { quantize(Kokkos::DefaultHostExecutionSpace(), cube, none); }, {"src", "4 x 41", "4 x 40"});
+  expect_refused([&] { quantize(Exec(), cube, none); }, {"src", "4 x 41", "4 x 40"});
   for (const float bad : {0.0f, -2.0f, Bits::to_float(Bits::infinity), Bits::to_float(Bits::quiet_nan)}) {
     expect_refused([&] { TensorScale::decode(bad); }, {"TensorScale::decode", "positive finite"});
     expect_refused([&] { TensorScale::encode(bad); }, {"TensorScale::encode", "positive finite"});

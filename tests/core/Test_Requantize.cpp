@@ -8,11 +8,10 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
 
 template <class Exec>
 class Requantize : public testing::Test {};
-TYPED_TEST_SUITE(Requantize, HostSpaces);
+TYPED_TEST_SUITE(Requantize, Spaces);
 
 /// Blocks that neither divide nor are divided by those of the library's formats.
 struct Blocks24 : MXFP8_E5M2 {
@@ -181,7 +180,7 @@ TYPED_TEST(Requantize, wrong_arguments_throw) {
 }
 
 TEST(Requantize, empty_matrices_without_memory) {
-  const Kokkos::DefaultHostExecutionSpace exec;
+  const Exec exec;
   EXPECT_NO_THROW(requantize(exec, BlockScaledMatrix<NVFP4, Space>(), BlockScaledMatrix<NVFP4, Space>()));
   EXPECT_NO_THROW(requantize(exec, BlockScaledMatrix<MXFP4, Space>(), BlockScaledMatrix<NVFP4, Space>()));
 }

@@ -7,16 +7,39 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
 
 template <class Exec>
 class TeamBlock : public testing::Test {};
-TYPED_TEST_SUITE(TeamBlock, HostSpaces);
+TYPED_TEST_SUITE(TeamBlock, Spaces);
 
-// A user's kernel, one team a row and one thread a block, against the one-thread form.
+/// A user's kernel: one team a row and one thread a block.
+template <class Format, class Exec>
+struct RowByTeam {
+  template <class T>
+  using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Space>;
+  Matrix<float> values;
+  Matrix<std::uint8_t> codes, scales;
+  Matrix<float> back;
+  BlockScaling scaling;
+
+  KOKKOS_FUNCTION void operator()(const typename Kokkos::TeamPolicy<Exec>::member_type& team) const {
+    const int r = team.league_rank(), cols = values.extent_int(1);
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, scales.extent_int(1)), [&](int b) {
+      const int begin = b * Format::block_size;
+      const int count = cols - begin < Format::block_size ? cols - begin : Format::block_size;
+      std::uint8_t* out = &codes(r, packed_bytes<Format>(begin));
+      const std::uint8_t scale = quantize_block<Format>(
+          team, [&](int i) { return values(r, begin + i); }, count, out, scaling);
+      Kokkos::single(Kokkos::PerThread(team), [&] { scales(r, b) = scale; });
+      dequantize_block<Format>(
+          team, out, count, scale, [&](int i, float x) { back(r, begin + i) = x; }, scaling.tensor_scale.decode);
+    });
+  }
+};
+
+// Against the one-thread form.
 TYPED_TEST(TeamBlock, gives_the_bytes_and_values_of_the_one_thread_form) {
   using Policy = Kokkos::TeamPolicy<TypeParam>;
-  using Member = typename Policy::member_type;
   const std::int64_t rows = 23;
   for_each_format([&](auto format) {
     using Format = decltype(format);
@@ -31,22 +54,8 @@ TYPED_TEST(TeamBlock, gives_the_bytes_and_values_of_the_one_thread_form) {
         const Kokkos::View<float**, Kokkos::LayoutRight, Space> back("back", rows, cols);
         Kokkos::deep_copy(codes, std::uint8_t{0xaa});
         const auto view = view_of<float, Kokkos::LayoutRight>(values, rows, cols);
-        Kokkos::parallel_for(
-            "team", Policy(TypeParam(), static_cast<int>(rows), Kokkos::AUTO), KOKKOS_LAMBDA(const Member& team) {
-              const int r = team.league_rank();
-              Kokkos::parallel_for(Kokkos::TeamThreadRange(team, static_cast<int>(blocks)), [&](int b) {
-                const int begin = b * Format::block_size;
-                const int left = static_cast<int>(cols) - begin;
-                const int count = left < Format::block_size ? left : Format::block_size;
-                std::uint8_t* out = &codes(r, packed_bytes<Format>(begin));
-                const std::uint8_t scale = quantize_block<Format>(
-                    team, [&](int i) { return view(r, begin + i); }, count, out, scaling);
-                Kokkos::single(Kokkos::PerThread(team), [&] { scales(r, b) = scale; });
-                dequantize_block<Format>(
-                    team, out, count, scale, [&](int i, float x) { back(r, begin + i) = x; },
-                    scaling.tensor_scale.decode);
-              });
-            });
+        Kokkos::parallel_for("team", Policy(TypeParam(), static_cast<int>(rows), Kokkos::AUTO),
+                             RowByTeam<Format, TypeParam>{view, codes, scales, back, scaling});
         Kokkos::fence();
         for (std::int64_t r = 0; r < rows; ++r) {
           for (std::int64_t j = 0; j < bytes; ++j)

@@ -10,12 +10,11 @@ namespace {
 
 using namespace microscale;
 using namespace microscale::Test;
-using Space = Kokkos::HostSpace;
 using Ints = std::vector<std::int32_t>;
 
 template <class Exec>
 class Validate : public testing::Test {};
-TYPED_TEST_SUITE(Validate, HostSpaces);
+TYPED_TEST_SUITE(Validate, Spaces);
 
 template <class Format>
 BlockScaledMatrix<Format, Space> ones(std::int64_t rows, std::int64_t cols, ScaleLayout layout) {
