@@ -1,7 +1,13 @@
+#include <Microscale_Avx512_Rules.hpp>
 #include <Microscale_Target.hpp>
 
 namespace microscale::Impl {
 namespace {
+
+bool is_product(const Problem& problem) {
+  return problem.operation == Operation::matmul || problem.operation == Operation::batched_matmul ||
+         problem.operation == Operation::grouped_matmul;
+}
 
 class Avx512Target final : public Target {
  public:
@@ -9,12 +15,28 @@ class Avx512Target final : public Target {
   const char* name() const override { return "avx512"; }
   const char* description() const override { return "x86 processors with AVX-512 (VNNI, BF16, VBMI)"; }
   ExecutionKind execution() const override { return ExecutionKind::host; }
-  Support supports(const Problem&) const override { return {false, "no kernel does this operation yet"}; }
-  double cost(const Problem&) const override { return 1.0; }
-  Config config(const Problem&) const override { return {}; }
-  Support accepts(const Problem&, const Config&) const override { return {false, "there is nothing to configure"}; }
-  std::int64_t workspace_bytes(const Problem&, const Config&) const override { return 0; }
-  PreparedForm prepared_form(const Problem&) const override { return {}; }
+  Support supports(const Problem& problem) const override {
+    return is_product(problem) ? avx512_product_supports(problem) : avx512_conversion_supports(problem);
+  }
+  double cost(const Problem& problem) const override {
+    return is_product(problem) ? avx512_product_cost(problem) : avx512_conversion_cost(problem);
+  }
+  Config config(const Problem& problem) const override {
+    return is_product(problem) ? avx512_product_config(problem) : Config{};
+  }
+  Support accepts(const Problem& problem, const Config& config) const override {
+    if (is_product(problem)) return avx512_product_accepts(problem, config);
+    if (config.tile_m || config.tile_n || config.tile_k || config.stages || config.cluster || config.split_k ||
+        config.swap_ab)
+      return {false, "there is nothing to configure"};
+    return {true};
+  }
+  std::int64_t workspace_bytes(const Problem& problem, const Config& config) const override {
+    return is_product(problem) ? avx512_product_workspace_bytes(problem, config) : 0;
+  }
+  PreparedForm prepared_form(const Problem& problem) const override {
+    return is_product(problem) ? avx512_product_prepared_form(problem) : PreparedForm{};
+  }
 };
 
 }  // namespace
