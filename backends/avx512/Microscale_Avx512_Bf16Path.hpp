@@ -41,10 +41,10 @@ inline void multiply_bf16_tile(const uint32_t* a, const uint32_t* b, int64_t pan
   for (int p = 0; p < pairs; ++p, a += group_rows, b += group_rows) {
     __m512bh columns[Vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) columns[v] = (__m512bh)_mm512_load_si512(b + v * panel_stride);
+    for (int v = 0; v < Vectors; ++v) columns[v] = as_bf16(_mm512_load_si512(b + v * panel_stride));
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
-      const __m512bh row = (__m512bh)_mm512_set1_epi32(static_cast<int>(a[r]));
+      const __m512bh row = as_bf16(_mm512_set1_epi32(static_cast<int>(a[r])));
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) sums[r][v] = _mm512_dpbf16_ps(sums[r][v], row, columns[v]);
     }
