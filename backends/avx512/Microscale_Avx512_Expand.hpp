@@ -143,18 +143,6 @@ class CodeValues<6> {
   __m512i m_shifts;
 };
 
-/// Floats of the codes of a group: `count` columns, a multiple of CodeValues::codes.
-template <int Width>
-void expand_floats(const ElementTable& table, const uint8_t* unit, int count, float* panel) {
-  const CodeValues<Width> values(table);
-  for (int k = 0; k < count; k += CodeValues<Width>::codes, unit += 64 * CodeValues<Width>::dwords)
-    values.decode(unit, [&](__m512 even, __m512 odd) {
-      _mm512_store_ps(panel, even);
-      _mm512_store_ps(panel + group_rows, odd);
-      panel += 2 * group_rows;
-    });
-}
-
 /// Sixteen scale bytes as numbers, exactly.
 inline __m512i scale_bytes(const uint8_t* bytes) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
@@ -176,7 +164,7 @@ inline __m512 ue4m3_values(__m512i bytes) {
   return _mm512_mask_mov_ps(finite, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
 }
 
-/// Bounds of the nonzero finite magnitudes of an operand: all are in [2^low, 2^(high + 1)). Starts empty.
+/// Bounds of magnitudes: all that are finite and not zero are in [2^low, 2^(high + 1)). Starts empty.
 struct ExponentRange {
   int low = 127;
   int high = -126;
@@ -187,13 +175,13 @@ struct ExponentRange {
   }
 };
 
-/// Takes the scales of a group block by block, as floats for the bf16 path, and keeps the range of the values.
+/// Takes the scales of a group block by block, and keeps their range.
 template <int Width>
-class Bf16Scales {
+class BlockScales {
  public:
-  Bf16Scales(const ElementTable& table, ScaleType type) : m_type(type), m_table(table) {}
+  explicit BlockScales(ScaleType type) : m_type(type) {}
 
-  /// unit: the `count` codes of the block.
+  /// The scales of a block as floats. unit: its `count` codes.
   __m512 next(const uint8_t* scales, const CodeValues<Width>& values, const uint8_t* unit, int count) {
     __m512i bytes = scale_bytes(scales);
     if (m_type == ScaleType::ue4m3) return ue4m3_values(bytes);
@@ -208,12 +196,11 @@ class Bf16Scales {
     return e8m0_values(bytes);
   }
 
+  /// The range of the scales so far; that of zeros and NaN does not count.
   ExponentRange range() const {
-    // UE4M3: 2^-9 to 448; a product of two mantissas may carry.
-    if (m_type == ScaleType::ue4m3) return {m_table.min_exponent - 9, m_table.max_exponent + 9};
+    if (m_type == ScaleType::ue4m3) return {-9, 8};
     const int low = _mm512_reduce_min_epi32(m_low), high = _mm512_reduce_max_epi32(m_high);
-    if (low > high) return {};
-    return {low - 127 + m_table.min_exponent, high - 127 + m_table.max_exponent};
+    return low > high ? ExponentRange{} : ExponentRange{low - 127, high - 127};
   }
 
  private:
@@ -229,7 +216,6 @@ class Bf16Scales {
   }
 
   ScaleType m_type;
-  const ElementTable& m_table;
   __m512i m_low = _mm512_set1_epi32(255), m_high = _mm512_set1_epi32(-1);
 };
 
@@ -239,14 +225,14 @@ inline __m512i bf16_pairs(__m512 even, __m512 odd) {
                                  _mm512_castps_si512(odd));
 }
 
-/// bf16 pairs of the codes of a group times their block scales, and the range that they are in; exact where that is
-/// within bf16's own. `count` columns from the beginning of a block, a multiple of CodeValues::codes, in blocks of
-/// `block`; scales: 16 bytes a block.
+/// bf16 pairs of the codes of a group times their block scales, exact within bf16's range, and the range that they are in.
+/// `count` columns from the beginning of a block, a multiple of CodeValues::codes, in blocks of `block`; scales: 16 bytes
+/// a block.
 template <int Width>
 ExponentRange expand_bf16(const ElementTable& table, ScaleType type, int block, const uint8_t* unit,
                           const uint8_t* scales, int count, uint32_t* panel) {
   const CodeValues<Width> values(table);
-  Bf16Scales<Width> block_scales(table, type);
+  BlockScales<Width> block_scales(type);
   for (int begin = 0; begin < count; begin += block, scales += group_rows) {
     const int length = count - begin < block ? count - begin : block;
     const __m512 scale = block_scales.next(scales, values, unit, length);
@@ -256,25 +242,30 @@ ExponentRange expand_bf16(const ElementTable& table, ScaleType type, int block, 
         panel += group_rows;
       });
   }
-  return block_scales.range();
+  const ExponentRange range = block_scales.range();
+  if (range.low > range.high) return range;
+  const int carry = type == ScaleType::ue4m3 ? 1 : 0;  // of the product of two mantissas
+  return {range.low + table.min_exponent, range.high + table.max_exponent + carry};
 }
 
-/// Block scales as the FMA path wants them, 16 of each a block: a factor (UE4M3) and an exponent (E8M0), of which the
-/// other is 1 or 0. A NaN is in the one that its type has.
-inline void expand_scales(ScaleType type, const uint8_t* scales, int blocks, float* factors, float* exponents) {
-  for (int b = 0; b < blocks; ++b, scales += group_rows, factors += group_rows, exponents += group_rows) {
-    const __m512i bytes = scale_bytes(scales);
-    __m512 factor = _mm512_set1_ps(1.0f), exponent = _mm512_setzero_ps();
-    if (type == ScaleType::ue4m3) {
-      factor = ue4m3_values(bytes);
-    } else if (type == ScaleType::e8m0) {
-      const __mmask16 nan = _mm512_cmpeq_epi32_mask(bytes, _mm512_set1_epi32(255));
-      exponent = _mm512_cvtepi32_ps(_mm512_sub_epi32(bytes, _mm512_set1_epi32(127)));
-      exponent = _mm512_mask_mov_ps(exponent, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
-    }
-    _mm512_store_ps(factors, factor);
-    _mm512_store_ps(exponents, exponent);
+/// Floats of the codes of a group, and apart from them their block scales, 16 a block, whose range is returned. Arguments
+/// as those of expand_bf16.
+template <int Width>
+ExponentRange expand_floats(const ElementTable& table, ScaleType type, int block, const uint8_t* unit,
+                            const uint8_t* scales, int count, float* panel, float* panel_scales) {
+  const CodeValues<Width> values(table);
+  BlockScales<Width> block_scales(type);
+  for (int begin = 0; begin < count; begin += block, scales += group_rows, panel_scales += group_rows) {
+    const int length = count - begin < block ? count - begin : block;
+    _mm512_store_ps(panel_scales, block_scales.next(scales, values, unit, length));
+    for (int k = 0; k < length; k += CodeValues<Width>::codes, unit += 64 * CodeValues<Width>::dwords)
+      values.decode(unit, [&](__m512 even, __m512 odd) {
+        _mm512_store_ps(panel, even);
+        _mm512_store_ps(panel + group_rows, odd);
+        panel += 2 * group_rows;
+      });
   }
+  return block_scales.range();
 }
 
 /// Transposes 16 x 16 dwords.

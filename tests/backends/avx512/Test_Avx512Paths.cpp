@@ -96,15 +96,15 @@ struct Scaled {
         return expand_bf16<8>(*table, type, block, u.data(), s.data(), padded_cols(), panel);
     }
   }
-  void expand(int group, float* panel) const {
-    const auto u = unit(group);
+  ExponentRange expand(int group, float* panel, float* panel_scales) const {
+    const auto u = unit(group), s = unit_scales(group);
     switch (width) {
       case 4:
-        return expand_floats<4>(*table, u.data(), padded_cols(), panel);
+        return expand_floats<4>(*table, type, block, u.data(), s.data(), padded_cols(), panel, panel_scales);
       case 6:
-        return expand_floats<6>(*table, u.data(), padded_cols(), panel);
+        return expand_floats<6>(*table, type, block, u.data(), s.data(), padded_cols(), panel, panel_scales);
       default:
-        return expand_floats<8>(*table, u.data(), padded_cols(), panel);
+        return expand_floats<8>(*table, type, block, u.data(), s.data(), padded_cols(), panel, panel_scales);
     }
   }
 };
@@ -150,8 +150,8 @@ void fill_with_all_codes(Scaled& m) {
 TEST(Avx512Expand, FloatsOfAllCodes) {
   for (Scaled& m : all_kinds(16, 256)) {
     fill_with_all_codes(m);
-    Aligned<float> panel(16 * 256, -99.0f);
-    m.expand(0, panel.data());
+    Aligned<float> panel(16 * 256, -99.0f), scales(16 * m.blocks());
+    m.expand(0, panel.data(), scales.data());
     for (int k = 0; k < 256; ++k)
       for (int r = 0; r < 16; ++r)
         ASSERT_TRUE(same(panel[16 * k + r], m.element(r, k))) << "code " << int(m.code(r, k)) << " width " << m.width;
@@ -210,15 +210,10 @@ TEST(Avx512Expand, EveryBlockHasItsOwnScale) {
         const std::uint32_t pair = panel[k / 2 * 16 + r];
         ASSERT_TRUE(same(value_of_bf16(k % 2 == 0 ? pair & 0xffff : pair >> 16), m.value(r, k)));
       }
-    Aligned<float> factors(16 * m.blocks(), -99.0f), exponents(16 * m.blocks(), -99.0f);
-    const auto bytes = m.unit_scales(0);
-    expand_scales(m.type, bytes.data(), m.blocks(), factors.data(), exponents.data());
+    Aligned<float> values(16 * 128), scales(16 * m.blocks(), -99.0f);
+    m.expand(0, values.data(), scales.data());
     for (int b = 0; b < m.blocks(); ++b)
-      for (int r = 0; r < 16; ++r) {
-        const bool e8m0 = m.type == ScaleType::e8m0;
-        EXPECT_TRUE(same(factors[16 * b + r], e8m0 ? 1.0f : m.scale_value(r, b)));
-        EXPECT_TRUE(same(exponents[16 * b + r], e8m0 ? static_cast<float>(m.scale(r, b) - 127) : 0.0f));
-      }
+      for (int r = 0; r < 16; ++r) EXPECT_TRUE(same(scales[16 * b + r], m.scale_value(r, b)));
   }
 }
 
@@ -226,15 +221,12 @@ TEST(Avx512Expand, ScaleBytes) {
   Aligned<std::uint8_t> bytes(256);
   for (int i = 0; i < 256; ++i) bytes[i] = static_cast<std::uint8_t>(i);
   for (int i = 0; i < 256; i += 16) {
-    Aligned<float> e8m0(16), ue4m3(16), factors(16), exponents(16);
+    Aligned<float> e8m0(16), ue4m3(16);
     _mm512_store_ps(e8m0.data(), e8m0_values(scale_bytes(&bytes[i])));
     _mm512_store_ps(ue4m3.data(), ue4m3_values(scale_bytes(&bytes[i])));
-    expand_scales(ScaleType::e8m0, &bytes[i], 1, factors.data(), exponents.data());
     for (int j = 0; j < 16; ++j) {
       EXPECT_TRUE(same(e8m0[j], E8M0::decode(bytes[i + j]))) << i + j;
       EXPECT_TRUE(same(ue4m3[j], UE4M3::decode(bytes[i + j]))) << i + j;
-      EXPECT_TRUE(same(exponents[j], i + j == 255 ? NAN : static_cast<float>(i + j - 127))) << i + j;
-      EXPECT_EQ(factors[j], 1.0f);
     }
   }
 }
@@ -429,30 +421,25 @@ Bf16Panels bf16_panels(const Plain<bf16>& m) {
 }
 
 struct OwnedFloatPanels {
-  Aligned<float> values, factors, exponents;
+  Aligned<float> values, scales;
   FloatPanels panels;
 };
 OwnedFloatPanels float_panels(const Scaled& m) {
   const int groups = m.padded_rows() / 16, stride = 16 * m.padded_cols(), scale_stride = 16 * m.padded_blocks();
-  OwnedFloatPanels result{Aligned<float>(groups * stride),
-                          Aligned<float>(groups * scale_stride),
-                          Aligned<float>(groups * scale_stride),
-                          {}};
-  for (int g = 0; g < groups; ++g) {
-    m.expand(g, result.values.data() + g * stride);
-    const auto bytes = m.unit_scales(g);
-    expand_scales(m.type, bytes.data(), m.padded_blocks(), result.factors.data() + g * scale_stride,
-                  result.exponents.data() + g * scale_stride);
-  }
-  result.panels = {result.values.data(), stride, result.factors.data(), result.exponents.data(), scale_stride, m.block};
+  OwnedFloatPanels result{Aligned<float>(groups * stride), Aligned<float>(groups * scale_stride), {}};
+  ExponentRange range;
+  for (int g = 0; g < groups; ++g)
+    range.include(m.expand(g, result.values.data() + g * stride, result.scales.data() + g * scale_stride));
+  result.panels = {result.values.data(), stride, m.block, result.scales.data(), scale_stride, m.type, range};
   return result;
 }
 template <class T>
 OwnedFloatPanels float_panels(const Plain<T>& m) {
   const int groups = (m.rows + 15) / 16, stride = 16 * ((m.cols + 15) / 16 * 16);
-  OwnedFloatPanels result{Aligned<float>(groups * stride), {}, {}, {}};
+  OwnedFloatPanels result{Aligned<float>(groups * stride), {}, {}};
   for (int g = 0; g < groups; ++g) pack_floats(m.group(g), m.cols, result.values.data() + g * stride);
-  result.panels = {result.values.data(), stride, nullptr, nullptr, 0, 0};
+  result.panels.values = result.values.data();
+  result.panels.stride = stride;
   return result;
 }
 
@@ -719,8 +706,7 @@ TEST(Avx512FmaPath, GoesOnWhereItStopped) {
   multiply_fma(3, 1, 32, tail_a, tail_b, c.data.data(), c.pitch);
   tail_a.values += 16 * 32;
   tail_b.values += 16 * 32;
-  tail_b.exponents += 16;
-  tail_b.factors += 16;
+  tail_b.scales += 16;
   multiply_fma(3, 1, 64, tail_a, tail_b, c.data.data(), c.pitch);
   for (int m = 0; m < 3; ++m)
     for (int n = 0; n < 16; ++n) EXPECT_TRUE(same(c(m, n), reference(a, m, b, n)));
