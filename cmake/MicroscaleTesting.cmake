@@ -5,6 +5,12 @@
 #
 # Both make an executable test_<name> of GoogleTest tests and the ctest <name>. The first initialises Kokkos and links
 # Microscale::microscale; the second has no Kokkos and links Microscale::dispatch, and so formats.
+#
+#   microscale_add_operation_test(NAME quantize SOURCES Test_Quantize.cpp)
+#
+# is for tests of operations that know nothing of backends. They run once on every one (tests/support/BackendUnderTest.hpp):
+# <name> without what the processor adds, that is on the reference; <name>_avx512 if the processor has AVX-512;
+# <name>_avx512_model on the model of it (tests/device_model/avx512) anywhere.
 
 function(_microscale_add_gtest)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MAIN" "SOURCES;LIBRARIES;LABELS")
@@ -26,6 +32,33 @@ endfunction()
 # microscale_add_test(NAME <name> SOURCES <file>... [LIBRARIES <target>...] [LABELS <label>...])
 function(microscale_add_test)
   _microscale_add_gtest(MAIN microscale_test_main ${ARGV})
+endfunction()
+
+# microscale_add_operation_test(NAME <name> SOURCES <file>... [LIBRARIES <target>...])
+function(microscale_add_operation_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
+  set(objects test_${arg_NAME}_objects)
+  add_library(${objects} OBJECT ${arg_SOURCES})
+  target_link_libraries(${objects} PRIVATE microscale_test_main ${arg_LIBRARIES})
+  target_compile_definitions(${objects} PRIVATE MICROSCALE_TEST_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
+  target_precompile_headers(${objects} REUSE_FROM microscale_test_main)
+  microscale_set_warnings(${objects})
+
+  set(environment "OMP_NUM_THREADS=2;OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive")
+  function(_add_run name target)
+    add_test(NAME ${name} COMMAND ${target})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};${ARGN}")
+  endfunction()
+  add_executable(test_${arg_NAME} $<TARGET_OBJECTS:${objects}>)
+  target_link_libraries(test_${arg_NAME} PRIVATE microscale_test_main ${arg_LIBRARIES})
+  _add_run(${arg_NAME} test_${arg_NAME} MICROSCALE_AVX512=off)
+  _add_run(${arg_NAME}_avx512 test_${arg_NAME} MICROSCALE_TEST_BACKEND=avx512)
+  # The linker prefers a program's own list of backends to that of the library.
+  add_executable(test_${arg_NAME}_avx512_model $<TARGET_OBJECTS:${objects}>
+                                               $<TARGET_OBJECTS:microscale_avx512_model_list>)
+  target_link_libraries(test_${arg_NAME}_avx512_model PRIVATE microscale_test_main ${arg_LIBRARIES}
+                                                              microscale_backend_avx512_model)
+  _add_run(${arg_NAME}_avx512_model test_${arg_NAME}_avx512_model MICROSCALE_TEST_BACKEND=avx512)
 endfunction()
 
 # microscale_add_plain_test(NAME <name> SOURCES <file>... [LIBRARIES <target>...] [LABELS <label>...])
