@@ -7,7 +7,14 @@
 #if defined(MICROSCALE_AVX512_MODEL)
 #include <Microscale_Avx512_Model.hpp>
 #else
+// GCC 12 takes its own undefined vectors for mistakes.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
 namespace microscale::MICROSCALE_AVX512_NAMESPACE {
