@@ -1,61 +1,112 @@
 #include <Microscale_Bench.hpp>
+#include <Microscale_BenchProduct.hpp>
+#include <Microscale_Peers.hpp>
 
-#include <exception>
-
-// matmul: dense (many rows) and decode (1 to 16), each format pair on every backend that this machine can run. FLOP/s
-// counts 2 M N K; bytes/s what is read and written at least once.
+// matmul with B prepared and (B:plain) as it was quantized, beside what other libraries do in bfloat16 and binary32 with
+// matrices of the same extents.
 namespace microscale::bench {
 namespace {
 
-/// A operand of a product: quantized, or a plain matrix.
+/// With few rows the weights come from memory, as they do when a model is run.
+std::size_t weight_turns(const Product& p, double bytes) { return p.m <= 16 ? turns(bytes) : 1; }
+
+/// An A operand: quantized, or a plain matrix.
 template <class T>
-auto operand(std::int64_t rows, std::int64_t cols) {
+auto activations(std::int64_t rows, std::int64_t cols) {
   if constexpr (BlockFormat<T>) {
-    const BlockScaledMatrix<T, Space> result("operand", rows, cols);
-    quantize(random_matrix<float>("values", rows, cols), result);
+    const BlockScaledMatrix<T, Space> result("a", rows, cols);
+    quantize(random_matrix<float>(rows, cols), result);
     return result;
   } else {
-    return random_matrix<T>("operand", rows, cols);
+    return random_matrix<T>(rows, cols);
   }
 }
 
+/// What a peer multiplies, and the memory of it.
 template <class T>
-double bytes(std::int64_t rows, std::int64_t cols) {
-  if constexpr (BlockFormat<T>)
-    return static_cast<double>(serialized_bytes<T>(rows, cols));
-  else
-    return static_cast<double>(rows * cols) * sizeof(T);
+struct PeerOperands {
+  Matrix<T> a;
+  std::vector<Matrix<T>> b;
+  Matrix<float> c;
+
+  PeerOperands(const Product& p, std::size_t count) : a(random_matrix<T>(p.m, p.k)), c("c", p.m, p.n) {
+    while (b.size() < count) b.push_back(b.empty() ? random_matrix<T>(p.n, p.k) : copy_of(b.front()));
+  }
+  PeerProduct<T> product(const Product& p) const {
+    PeerProduct<T> result{p.m, p.n, p.k, a.data(), {}, c.data()};
+    for (const Matrix<T>& m : b) result.b.push_back(m.data());
+    return result;
+  }
+};
+
+/// Adds a peer whose call needs `operands` to live, unless it is empty.
+template <class Operands>
+void add_peer(Trial& trial, const char* name, const Operands& operands, const std::function<void()>& call) {
+  if (call) trial.peers.push_back({name, [operands, call] { call(); }});
+}
+
+template <class A, class Weights>
+void add_peers(Trial& trial, const Product& p, Turns<Weights> weights) {
+  if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Space>::accessible) {
+    const PeerOperands<bf16> narrow(p, weight_turns(p, bytes<bf16>(p.n, p.k)));
+    add_peer(trial, "onednn_bf16", narrow, onednn_bf16(narrow.product(p), PeerWeights::packed));
+    if constexpr (std::is_same_v<A, bf16>) {
+      const PeerOperands<bf16> scratch(p, 1);
+      if (const auto multiply = onednn_bf16(scratch.product(p), PeerWeights::plain))
+        trial.peers.push_back({"dequantize_onednn_bf16", waited([=](const Exec& exec) mutable {
+                                 dequantize(exec, weights.next(), scratch.b[0], {.backend = measured_backend()});
+                                 exec.fence();
+                                 multiply();
+                               })});
+    }
+    const PeerOperands<float> wide(p, weight_turns(p, bytes<float>(p.n, p.k)));
+    add_peer(trial, "openblas_f32", wide, openblas_f32(wide.product(p)));
+  }
 }
 
 template <class A, class B>
-void add_product(const Product& p, std::string_view backend) {
-  add(std::string("matmul/") + type_name<A> + '/' + B::name + extent("M", p.m) + extent("N", p.n) + extent("K", p.k),
-      std::string(backend), [p, backend](benchmark::State& state) {
-        const auto a = operand<A>(p.m, p.k);
-        const auto b = operand<B>(p.n, p.k);
-        const Matrix<float> c("c", p.m, p.n);
-        const double operations = 2.0 * static_cast<double>(p.m * p.n * p.k);
-        const double traffic = bytes<A>(p.m, p.k) + bytes<B>(p.n, p.k) + static_cast<double>(p.m * p.n) * sizeof(float);
-        try {
-          measure(state, c.data(), {{"FLOP/s", operations}, {"bytes/s", traffic}},
-                  [&](const Exec& exec) { matmul(exec, a, b, c, Epilogue{}, MatmulOptions{.backend = backend}); });
-        } catch (const std::exception& e) {
-          state.SkipWithError(e.what());
-        }
-      });
+Trial make_trial(const Product& p, bool prepared) {
+  const auto a = activations<A>(p.m, p.k);
+  const BlockScaledMatrix<B, Space> first("b", p.n, p.k);
+  quantize(random_matrix<float>(p.n, p.k), first);
+  auto weights = repeat(weight_turns(p, bytes<B>(p.n, p.k)), [&] { return copy_of(first); });
+  const Matrix<float> c("c", p.m, p.n);
+  const MatmulOptions options{.backend = measured_backend()};
+  Trial trial;
+  if (prepared) {
+    auto forms = weights.map([&](const auto& b) { return prepare(Exec(), b, prepare_options<A>(p.m)); });
+    trial.ours = waited([=](const Exec& exec) mutable { matmul(exec, a, forms.next(), c, Epilogue{}, options); });
+  } else {
+    trial.ours = waited([=](const Exec& exec) mutable { matmul(exec, a, weights.next(), c, Epilogue{}, options); });
+  }
+  add_reference(trial, waited([=](const Exec& exec) mutable { reference::matmul(exec, a, weights.next(), c); }));
+  add_peers<A>(trial, p, weights);
+  return trial;
 }
 
 template <class A, class B>
-void add_pair(std::type_identity<Pair<A, B>>, std::string_view backend) {
-  for (const Product& p : dense) add_product<A, B>(p, backend);
-  for (const Product& p : decode) add_product<A, B>(p, backend);
+void add_product(std::vector<Case>& cases, const Product& p, bool prepared) {
+  const double operations = 2.0 * static_cast<double>(p.m * p.n * p.k);
+  if (too_slow(operations)) return;
+  cases.push_back({"matmul/" + pair_name<A, B>() + extent("M", p.m) + extent("N", p.n) + extent("K", p.k) +
+                       (prepared ? "" : "/B:plain") + backend_and_threads(),
+                   p.m <= decode_rows ? Ceiling::read : instruction<A, B>(), operations,
+                   bytes<A>(p.m, p.k) + bytes<B>(p.n, p.k) + bytes<float>(p.m, p.n),
+                   [=] { return make_trial<A, B>(p, prepared); }});
+}
+
+template <class A, class B>
+void add_pair(std::vector<Case>& cases, std::type_identity<Pair<A, B>>) {
+  for (const Product& p : products) {
+    add_product<A, B>(cases, p, true);
+    if (p.plain_too) add_product<A, B>(cases, p, false);
+  }
 }
 
 }  // namespace
 
-void add_products() {
-  for (const BackendInfo& backend : backends())
-    if (backend.available) for_each_type(ProductFormats(), [&](auto pair) { add_pair(pair, backend.name); });
+void add_products(std::vector<Case>& cases) {
+  for_each_type(ProductFormats(), [&](auto pair) { add_pair(cases, pair); });
 }
 
 }  // namespace microscale::bench
