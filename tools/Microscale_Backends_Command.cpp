@@ -8,11 +8,9 @@ namespace microscale::tools {
 
 void backends_command() {
   for (const BackendInfo& backend : backends()) {
-    const char* const state = backend.available  ? "available"
-                              : backend.compiled ? "built, cannot run here"
-                                                 : "not built";
-    std::printf("%s: %s. %s", std::string(backend.name).c_str(), state, std::string(backend.description).c_str());
-    if (!backend.reason.empty()) std::printf(" (%s)", std::string(backend.reason).c_str());
+    const std::string state = backend.available ? "available" : std::string(backend.reason);
+    std::printf("%s: %s", std::string(backend.name).c_str(), state.c_str());
+    if (!backend.description.empty()) std::printf(". %s", std::string(backend.description).c_str());
     std::printf("\n");
   }
 }

@@ -4,11 +4,14 @@
 #include <Microscale_Commands.hpp>
 #include <Microscale_Config.hpp>
 #include <Microscale_Convert.hpp>
+#include <Microscale_Dispatch.hpp>
 #include <Microscale_Errors.hpp>
 #include <Microscale_Output.hpp>
 
 #include <cstdio>
 #include <map>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -38,8 +41,35 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::m
   return command.add_option(name, text, description)->check(CLI::IsMember(names))->type_name("");
 }
 
+/// What `explain` and `tune` have in common.
+void add_shape(CLI::App& command, ShapeArguments& shape, std::vector<std::string> operations) {
+  command.add_option("OPERATION", shape.operation, "what is to be done")
+      ->required()
+      ->check(CLI::IsMember(std::move(operations)))
+      ->type_name("");
+  command.add_option("--a", shape.a, "format of A: f32, f16, bf16, nvfp4, mxfp4, mxfp6_e2m3, mxfp8_e4m3 ...");
+  command.add_option("--b", shape.b, "format of B");
+  command.add_option("--c", shape.c, "format of C (default bf16)");
+  command.add_option("-m", shape.m, "rows of A and C");
+  command.add_option("-n", shape.n, "rows of B, columns of C");
+  command.add_option("-k", shape.k, "columns of A and B");
+  command.add_option("--groups", shape.groups, "grouped: experts");
+  command.add_option("--estimated-total-m", shape.estimated_total_m, "grouped: the hint; rows of all groups together");
+  command.add_option("--active-experts", shape.active_experts, "grouped: the hint (default: all)");
+  command.add_option("--scales", shape.scales, "scale layout: linear, tcgen, cdna4 or tile_8x4")->type_name("");
+}
+
+/// The backends that can say how they would run something, here or not.
+std::vector<std::string> targets() {
+  std::vector<std::string> names{"auto"};
+  for (const microscale::BackendInfo& backend : microscale::backends())
+    if (!backend.description.empty() && backend.name != microscale::reference_name) names.emplace_back(backend.name);
+  return names;
+}
+
 int run(int argc, char** argv) {
-  CLI::App app{"Quantizes safetensors checkpoints to block-scaled formats, and looks at the result.", "microscale"};
+  CLI::App app{"Quantizes safetensors checkpoints to block-scaled formats, and explains and tunes operations.",
+               "microscale"};
   app.set_version_flag("--version", MICROSCALE_VERSION_STRING);
   app.require_subcommand(1);
   const std::string in_text = "a .safetensors file, or a model folder";
@@ -83,6 +113,28 @@ int run(int argc, char** argv) {
 
   auto& backends = *app.add_subcommand("backends", "List the library's backends and what each can do here");
 
+  auto& explain = *app.add_subcommand("explain", "Say who would run an operation and how, here or on other hardware");
+  ExplainArguments explain_arguments;
+  explain_arguments.target = "auto";
+  add_shape(explain, explain_arguments.shape, {"matmul", "grouped", "quantize"});
+  explain.add_option("--target", explain_arguments.target, "a backend: as if its hardware were here (default auto)")
+      ->check(CLI::IsMember(targets()))
+      ->type_name("");
+  explain.add_flag("--json", explain_arguments.json, "as JSON");
+
+  auto& tune = *app.add_subcommand("tune", "Measure configurations on this machine and write a tuning file");
+  TuneArguments tune_arguments;
+  tune_arguments.repeat = 9;
+  add_shape(tune, tune_arguments.shape, {"matmul", "grouped"});
+  tune.add_option("--list", tune_arguments.list, "file with lines `M N K`, for several shapes")->type_name("FILE");
+  tune.add_option("--backend", tune_arguments.backend, "this one only (default: all that can)")->type_name("NAME");
+  tune.add_option("--repeat", tune_arguments.repeat, "measurements of each configuration (default 9)")
+      ->check(CLI::Range(1, 10000))
+      ->type_name("");
+  tune.add_option("-o,--output", tune_arguments.output, "tuning file to write, or to add to if it exists")
+      ->type_name("FILE");
+  tune.add_flag("--json", tune_arguments.json, "as JSON");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -109,9 +161,21 @@ int run(int argc, char** argv) {
     compare_command(input, other, json);
   } else if (backends.parsed()) {
     backends_command();
+  } else if (explain.parsed()) {
+    const KokkosSession kokkos;
+    explain_command(explain_arguments);
+  } else if (tune.parsed()) {
+    const KokkosSession kokkos;
+    tune_command(tune_arguments);
   }
   if (std::fflush(stdout) != 0) throw FileError("standard output", "cannot be written");
   return 0;
+}
+
+/// The library's own messages begin with its name already.
+void report(const std::string& message) {
+  const bool named = message.rfind("microscale:", 0) == 0;
+  std::fprintf(stderr, "%s%s\n", named ? "" : "microscale: ", message.c_str());
 }
 
 }  // namespace
@@ -121,12 +185,12 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const UsageError& error) {
-    std::fprintf(stderr, "microscale: %s\n", error.what());
+    report(error.what());
     return exit_usage;
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "microscale: out of memory\n");
+    report("out of memory");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "microscale: %s\n", error.what());
+    report(error.what());
   }
   return exit_failure;
 }
