@@ -53,16 +53,19 @@ template <PieceScaling Scaling, int Rows, int Vectors>
 inline void multiply_fma_tile(const FloatPanels& a, int row, const FloatPanels& b, int vector, int count, float* c,
                               int64_t c_pitch) {
   constexpr bool both = Scaling != PieceScaling::one;
-  const float* rows = a.values + row / group_rows * a.stride + row % group_rows;
-  const float* columns = b.values + vector * b.stride;
-  const float* row_scales = both ? a.scales + row / group_rows * a.scale_stride + row % group_rows : nullptr;
-  const float* column_scales = b.scales + vector * b.scale_stride;
+  // Copies, since the compiler must suppose that a store to C changes the originals.
+  const int64_t b_stride = b.stride, b_scale_stride = b.scale_stride;
+  const int a_block = both ? a.block : count, b_block = b.block;
   const bool a_first = a.type == ScaleType::ue4m3;
-  int a_end = both ? a.block : count, b_end = b.block;
+  const float* rows = a.values + row / group_rows * a.stride + row % group_rows;
+  const float* columns = b.values + vector * b_stride;
+  const float* row_scales = both ? a.scales + row / group_rows * a.scale_stride + row % group_rows : nullptr;
+  const float* column_scales = b.scales + vector * b_scale_stride;
+  int a_end = a_block, b_end = b_block;
   for (int k = 0; k < count;) {
     int end = a_end < b_end ? a_end : b_end;
     if (end > count) end = count;
-    __m512 dots[Rows][Vectors];
+    __m512 dots[Rows][Vectors], b_scales[Vectors];
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 4
@@ -70,7 +73,7 @@ inline void multiply_fma_tile(const FloatPanels& a, int row, const FloatPanels& 
     for (; k < end; ++k, rows += group_rows, columns += group_rows) {
       __m512 x[Vectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) x[v] = _mm512_load_ps(columns + v * b.stride);
+      for (int v = 0; v < Vectors; ++v) x[v] = _mm512_load_ps(columns + v * b_stride);
 #pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) {
         const __m512 y = _mm512_set1_ps(rows[r]);
@@ -78,19 +81,19 @@ inline void multiply_fma_tile(const FloatPanels& a, int row, const FloatPanels& 
         for (int v = 0; v < Vectors; ++v) dots[r][v] = _mm512_fmadd_ps(y, x[v], dots[r][v]);
       }
     }
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) b_scales[v] = _mm512_load_ps(column_scales + v * b_scale_stride);
+    float* to = c;
 #pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
+    for (int r = 0; r < Rows; ++r, to += c_pitch) {
       const __m512 a_scale = _mm512_set1_ps(both ? row_scales[r] : 1.0f);
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) {
-        const __m512 b_scale = _mm512_load_ps(column_scales + v * b.scale_stride);
-        float* to = c + r * c_pitch + 16 * v;
-        _mm512_storeu_ps(to,
-                         _mm512_add_ps(_mm512_loadu_ps(to), scaled<Scaling>(dots[r][v], a_scale, b_scale, a_first)));
-      }
+      for (int v = 0; v < Vectors; ++v)
+        _mm512_storeu_ps(to + 16 * v, _mm512_add_ps(_mm512_loadu_ps(to + 16 * v),
+                                                    scaled<Scaling>(dots[r][v], a_scale, b_scales[v], a_first)));
     }
-    if (both && k == a_end) a_end += a.block, row_scales += group_rows;
-    if (k == b_end) b_end += b.block, column_scales += group_rows;
+    if (both && k == a_end) a_end += a_block, row_scales += group_rows;
+    if (k == b_end) b_end += b_block, column_scales += group_rows;
   }
 }
 
