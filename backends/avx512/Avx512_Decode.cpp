@@ -100,15 +100,13 @@ class Tile {
     job.table = find_element_table(m_b.format.element);
     job.pieces_per_scale_log2 = m_b.format.block_size > m_piece ? 1 : 0;
     job.a_e8m0 = m_a.format.scale == ScaleType::e8m0;
-    job.b_e8m0 = m_b.format.scale == ScaleType::e8m0;
-    job.careful = m_packed.careful;
     job.sums_pitch = decode_cols;
-    const int64_t chunk = m_weights.chunk(length);
+    const int64_t chunk = m_weights.chunk();
     for (int g = 0; g < m_groups; ++g) {
       job.sums = m_sums + first * m_parts * decode_cols + g * group_rows;
       for (int64_t done = 0; done < length; done += chunk) {
         const int64_t now = length - done < chunk ? length - done : chunk, pieces = done / m_piece;
-        m_weights.load(m_col + g * group_rows, k + done, now, job);
+        m_weights.load(m_col + g * group_rows, k + done, now, m_packed.careful, job);
         job.pieces = (now + m_piece - 1) / m_piece;
         job.words = m_packed.words + done / PackedRows::elements_of(kind);
         job.starts = m_packed.starts + pieces;

@@ -29,8 +29,6 @@
 // inputs. Bf16Product rounds as often as the reference: at most once an element and once a piece.
 namespace microscale::MICROSCALE_AVX512_NAMESPACE::Decode {
 
-using MICROSCALE_AVX512_NAMESPACE::ue4m3_values;
-
 inline constexpr int max_rows = 8;
 
 // How much of A is packed at a time: dwords of each of `rows` rows, 32 KiB in all, and what pieces that can be (of 16
@@ -39,9 +37,9 @@ constexpr int row_words(int rows) { return rows == 1 ? 8192 : rows == 2 ? 4096 :
 constexpr int word_pitch(int rows) { return row_words(rows) + 16; }
 constexpr int piece_pitch(int rows) { return row_words(rows) / 4 + 16; }
 
-// E8M0 bytes whose exponents are ordinary.
-inline constexpr int first_ordinary = 127 - 56;
-inline constexpr int ordinary = 113;
+/// Whether an E8M0 byte stands for 2^-56 .. 2^56.
+inline constexpr int first_ordinary = 127 - 56, ordinary_bytes = 113;
+inline bool is_ordinary(uint8_t e8m0) { return static_cast<uint8_t>(e8m0 - first_ordinary) < ordinary_bytes; }
 
 // Codes as pairs of bf16. A step takes `vectors` vectors of dwords, whose lanes hold 2 * pairs elements in a row; these
 // fall into runs of 2 * half elements, of which pair j of the run holds elements j and j + half.
@@ -72,23 +70,19 @@ struct Fp4Codes {
 
 struct ByteCodes {
   static constexpr int vectors = 1, pairs = 2, half = 2;
-  __m512i table[4];
+  __m512i low[2], high[2];  ///< the bytes of the values
   __m512i sign;
 
   explicit ByteCodes(const ElementTable& t)
-      : table{bf16_table(t, 0), bf16_table(t, 32), bf16_table(t, 64), bf16_table(t, 96)},
-        sign(_mm512_set1_epi16(static_cast<short>(t.sign << 8))) {}
-  /// The values of the codes in the low bytes of `words`; `signs` has the bits above their seventh at the top.
-  __m512i lookup(__m512i words, __m512i signs) const {
-    const __mmask32 upper = _mm512_test_epi16_mask(words, _mm512_set1_epi16(0x40));
-    const __m512i low = _mm512_permutex2var_epi16(table[0], words, table[1]);
-    const __m512i both = _mm512_mask_blend_epi16(upper, low, _mm512_permutex2var_epi16(table[2], words, table[3]));
-    return _mm512_or_si512(both, _mm512_and_si512(signs, sign));
-  }
-  __m512i lookup(__m512i words) const { return lookup(words, _mm512_slli_epi16(words, 8)); }
+      : low{_mm512_loadu_si512(t.low), _mm512_loadu_si512(t.low + 64)},
+        high{_mm512_loadu_si512(t.high), _mm512_loadu_si512(t.high + 64)},
+        sign(_mm512_set1_epi8(static_cast<char>(t.sign))) {}
   void decode(__m512i x, __m512i* pair) const {
-    pair[0] = lookup(x);
-    pair[1] = lookup(_mm512_srli_epi16(x, 8), x);
+    constexpr __mmask64 odd = 0xaaaaaaaaaaaaaaaau;
+    const __m512i l = _mm512_permutex2var_epi8(low[0], x, low[1]);
+    const __m512i h = _mm512_or_si512(_mm512_permutex2var_epi8(high[0], x, high[1]), _mm512_and_si512(x, sign));
+    pair[0] = _mm512_mask_blend_epi8(odd, l, _mm512_slli_epi16(h, 8));
+    pair[1] = _mm512_mask_blend_epi8(odd, _mm512_srli_epi16(l, 8), h);
   }
   void decode(const uint8_t* codes, __m512i* pair) const { decode(_mm512_loadu_si512(codes), pair); }
 };
@@ -136,6 +130,9 @@ struct Int4Product {
   __m512i table;  ///< biased by 12, since VPDPBUSD takes one operand unsigned
 
   explicit Int4Product(const ElementTable&) : table(_mm512_loadu_si512(doubled_table<12>.bytes)) {}
+  static constexpr bool reorders = true;
+  static Dot zero() { return _mm512_setzero_si512(); }
+  static Dot sum(Dot x, Dot y) { return _mm512_add_epi32(x, y); }
   /// `start`: the bits of `magic` less 12 times the sum of A's values.
   static Dot start(const int32_t* start) { return _mm512_set1_epi32(*start); }
   Values decode(const uint8_t* codes) const {
@@ -168,7 +165,10 @@ struct Bf16Product {
   Codes codes;
 
   explicit Bf16Product(const ElementTable& t) : codes(t) {}
-  static Dot start(const int32_t*) { return _mm512_setzero_ps(); }
+  static constexpr bool reorders = true;
+  static Dot zero() { return _mm512_setzero_ps(); }
+  static Dot sum(Dot x, Dot y) { return _mm512_add_ps(x, y); }
+  static Dot start(const int32_t*) { return zero(); }
   Values decode(const uint8_t* bytes) const {
     Values v;
     codes.decode(bytes, v.pair);
@@ -200,7 +200,10 @@ struct RealProduct {
   Codes codes;
 
   explicit RealProduct(const ElementTable& t) : codes(t) {}
-  static Dot start(const int32_t*) { return _mm512_setzero_ps(); }
+  static constexpr bool reorders = false;
+  static Dot zero() { return _mm512_setzero_ps(); }
+  static Dot sum(Dot x, Dot y) { return _mm512_add_ps(x, y); }
+  static Dot start(const int32_t*) { return zero(); }
   Values decode(const uint8_t* bytes) const {
     __m512i pair[Codes::pairs];
     codes.decode(bytes, pair);
@@ -230,35 +233,18 @@ struct RealProduct {
   };
 };
 
-/// The exponents of 16 E8M0 bytes, as floats; NaN for FF.
-inline __m512 e8m0_exponents(__m128i bytes) {
-  const __m512i x = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), _mm512_set1_epi32(127));
-  const __mmask16 nan = _mm512_cmpeq_epi32_mask(x, _mm512_set1_epi32(128));
-  return _mm512_mask_mov_ps(_mm512_cvtepi32_ps(x), nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
-}
-
-/// Which of 16 E8M0 bytes are not ordinary.
-inline __mmask16 e8m0_extremes(__m128i bytes) {
-  const __m128i shifted = _mm_sub_epi8(bytes, _mm_set1_epi8(first_ordinary));
-  return _mm_cmp_epu8_mask(shifted, _mm_set1_epi8(ordinary), _MM_CMPINT_NLT);
-}
-
-/// 2 to the exponents of ordinary E8M0 bytes.
-inline __m512 ordinary_values(__m128i bytes) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(bytes), 23));
-}
-inline __m512 ue4m3_values(__m128i bytes) { return ue4m3_values(_mm512_cvtepu8_epi32(bytes)); }
-
 /// What a kernel multiplies. Rows of A are packed as the product wants them; arrays of rows have pitches known to the
 /// kernel (PackedRows).
 struct Job {
   const ElementTable* table;  ///< of B's element
   const uint8_t* codes;       ///< 64-byte vectors of B
-  const uint8_t* scales;      ///< 16 bytes a block of B
   int64_t pieces;
   int pieces_per_scale_log2;
-  bool a_e8m0, b_e8m0;
-  bool careful;           ///< A has scales that are not ordinary
+  const float* b_scales;     ///< 16 a block of B
+  bool careful;              ///< there are scales that are not ordinary; then these two instead of b_scales:
+  const float* b_factors;    ///< UE4M3 values, else 1
+  const float* b_exponents;  ///< E8M0 exponents, else 0
+  bool a_e8m0;
   const int32_t* words;   ///< of A
   const int32_t* starts;  ///< these and those below: one a piece
   const float* a_scales;
@@ -273,46 +259,60 @@ inline constexpr int prefetch_distance = 4096;
 /// Pieces of `Piece` elements, R rows.
 template <class Product, int Piece, int R>
 void multiply(const Job& job) {
-  constexpr int row_step = word_pitch(R), piece_step = piece_pitch(R);
+  constexpr int row_step = word_pitch(R), piece_step = piece_pitch(R), steps = Piece / Product::elements;
+  // One row alone would wait for one addition after the other.
+  constexpr int wanted_chains = Product::reorders ? 4 / R : 1;
+  constexpr int chains = wanted_chains > steps ? steps : wanted_chains > 1 ? wanted_chains : 1;
   const Product product(*job.table);
   __m512 sums[R];
   MICROSCALE_AVX512_UNROLL(8)
   for (int r = 0; r < R; ++r) sums[r] = _mm512_loadu_ps(job.sums + r * job.sums_pitch);
 
+  const bool careful = job.careful;
   const uint8_t* codes = job.codes;
   const int32_t* words = job.words;
   for (int64_t p = 0; p < job.pieces; ++p) {
-    typename Product::Dot dots[R];
+    typename Product::Dot dots[R][chains];
     MICROSCALE_AVX512_UNROLL(8)
-    for (int r = 0; r < R; ++r) dots[r] = Product::start(job.starts + r * piece_step + p);
+    for (int r = 0; r < R; ++r) {
+      dots[r][0] = Product::start(job.starts + r * piece_step + p);
+      MICROSCALE_AVX512_UNROLL(4)
+      for (int c = 1; c < chains; ++c) dots[r][c] = Product::zero();
+    }
     MICROSCALE_AVX512_UNROLL(8)
-    for (int step = 0; step < Piece / Product::elements; ++step) {
+    for (int step = 0; step < steps; ++step) {
       MICROSCALE_AVX512_UNROLL(3)
       for (int i = 0; i < Product::vectors && R <= 2; ++i)
         _mm_prefetch(reinterpret_cast<const char*>(codes) + prefetch_distance + 64 * i, _MM_HINT_T0);
       const typename Product::Values values = product.decode(codes);
       MICROSCALE_AVX512_UNROLL(8)
-      for (int r = 0; r < R; ++r) dots[r] = Product::add(dots[r], values, words + r * row_step);
+      for (int r = 0; r < R; ++r)
+        dots[r][step % chains] = Product::add(dots[r][step % chains], values, words + r * row_step);
       codes += 64 * Product::vectors;
       words += Product::words;
     }
+    MICROSCALE_AVX512_UNROLL(8)
+    for (int r = 0; r < R; ++r) {
+      if constexpr (chains == 4) dots[r][2] = Product::sum(dots[r][2], dots[r][3]);
+      if constexpr (chains >= 2) dots[r][0] = Product::sum(dots[r][0], dots[r][1]);
+      if constexpr (chains == 4) dots[r][0] = Product::sum(dots[r][0], dots[r][2]);
+    }
 
-    const __m128i bytes =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(job.scales + (p >> job.pieces_per_scale_log2) * group_rows));
-    if (!job.careful && (!job.b_e8m0 || e8m0_extremes(bytes) == 0)) {
-      const typename Product::Scaler scaler(job.b_e8m0 ? ordinary_values(bytes) : ue4m3_values(bytes));
+    const int64_t scale = (p >> job.pieces_per_scale_log2) * group_rows;
+    if (!careful) {
+      const typename Product::Scaler scaler(_mm512_load_ps(job.b_scales + scale));
       MICROSCALE_AVX512_UNROLL(8)
       for (int r = 0; r < R; ++r)
-        sums[r] = scaler.add(sums[r], dots[r], _mm512_set1_ps(job.a_scales[r * piece_step + p]));
+        sums[r] = scaler.add(sums[r], dots[r][0], _mm512_set1_ps(job.a_scales[r * piece_step + p]));
     } else {
-      const __m512 factor = job.b_e8m0 ? _mm512_set1_ps(1.0f) : ue4m3_values(bytes);
-      const __m512 exponents = job.b_e8m0 ? e8m0_exponents(bytes) : _mm512_setzero_ps();
+      const __m512 factor = _mm512_load_ps(job.b_factors + scale), exponent = _mm512_load_ps(job.b_exponents + scale);
       MICROSCALE_AVX512_UNROLL(8)
       for (int r = 0; r < R; ++r) {
-        const float a = job.a_e8m0 ? 1.0f : job.a_scales[r * piece_step + p];
-        const float exponent = job.a_e8m0 ? job.a_exponents[r * piece_step + p] : 0.0f;
-        const __m512 scaled = _mm512_mul_ps(Product::value(dots[r]), _mm512_mul_ps(factor, _mm512_set1_ps(a)));
-        sums[r] = _mm512_add_ps(sums[r], _mm512_scalef_ps(scaled, _mm512_add_ps(exponents, _mm512_set1_ps(exponent))));
+        const float a_factor = job.a_e8m0 ? 1.0f : job.a_scales[r * piece_step + p];
+        const float a_exponent = job.a_e8m0 ? job.a_exponents[r * piece_step + p] : 0.0f;
+        const __m512 scaled =
+            _mm512_mul_ps(Product::value(dots[r][0]), _mm512_mul_ps(factor, _mm512_set1_ps(a_factor)));
+        sums[r] = _mm512_add_ps(sums[r], _mm512_scalef_ps(scaled, _mm512_add_ps(exponent, _mm512_set1_ps(a_exponent))));
       }
     }
   }

@@ -23,6 +23,16 @@ inline __m512i open_fp6(__m512i bytes) {
   return _mm512_and_si512(codes, _mm512_set1_epi8(0x3f));
 }
 
+/// Where elements 0 to 31 are in the two vectors of ByteCodes::decode; 32 to 63 are 16 words further.
+struct alignas(64) AscendingPairs {
+  uint16_t words[32] = {};
+};
+inline constexpr AscendingPairs ascending_pairs = [] {
+  AscendingPairs result;
+  for (int k = 0; k < 32; ++k) result.words[k] = static_cast<uint16_t>(k % 2 * 32 + k / 4 * 2 + k % 4 / 2);
+  return result;
+}();
+
 /// The first `count` of 64 bits, for any count.
 inline uint64_t first_bits(int64_t count) {
   return count <= 0 ? 0 : count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
@@ -44,6 +54,13 @@ inline void copy_scales(const Operand& m, int64_t scale_row, int64_t block, int6
     for (; i + 4 <= count && (block + i) % 4 == 0; i += 4)
       memcpy(out + i, row + map.offset_in_tile_row(scale_row, block + i), 4);
   for (; i < count; ++i) out[i] = row[map.offset_in_tile_row(scale_row, block + i)];
+}
+
+/// The exponents of E8M0 bytes, as floats; NaN for FF.
+inline __m512 e8m0_exponents(__m512i bytes) {
+  const __mmask16 nan = _mm512_cmpeq_epi32_mask(bytes, _mm512_set1_epi32(255));
+  const __m512 exponents = _mm512_cvtepi32_ps(_mm512_sub_epi32(bytes, _mm512_set1_epi32(127)));
+  return _mm512_mask_mov_ps(exponents, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
 }
 
 /// Up to 8 rows of a slab of k. A row of halves becomes two: its upper 8 significant bits, and the rest.
@@ -119,31 +136,18 @@ class PackedRows {
     for (int64_t p = pieces; p < (pieces + group_rows - 1) / group_rows * group_rows; ++p) bytes[p] = e8m0 ? 127 : 0x38;
 
     const bool doubled = kind == ProductKind::int4;
-    const __m512 quarter = _mm512_set1_ps(doubled ? 0.25f : 1.0f);
+    const __m512 quarter = _mm512_set1_ps(doubled ? 0.25f : 1.0f), two = _mm512_set1_ps(doubled ? 2.0f : 0.0f);
+    for (int64_t p = 0; e8m0 && p < pieces; ++p) {
+      if (is_ordinary(bytes[p]) || bytes[p] == 255) continue;
+      if (is_zero(r, kind, p, piece))
+        bytes[p] = 127;  // the scale of zeros may as well be 1
+      else
+        careful = true;
+    }
     for (int64_t p = 0; p < pieces; p += group_rows) {
-      __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + p));
-      if (!e8m0) {
-        _mm512_storeu_ps(scales + first + p, _mm512_mul_ps(ue4m3_values(x), quarter));
-        continue;
-      }
-      if (unsigned extremes = e8m0_extremes(x); extremes != 0) {
-        // A scale of zeros may as well be 1.
-        for (; extremes != 0; extremes &= extremes - 1) {
-          const int64_t i = p + __builtin_ctz(extremes);
-          if (bytes[i] == 255)
-            ;  // NaN stays
-          else if (is_zero(r, kind, i, piece))
-            bytes[i] = 127;
-          else
-            careful = true;
-        }
-        x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + p));
-      }
-      const __m512 values = _mm512_mul_ps(ordinary_values(x), quarter);
-      const __m512 exps = _mm512_sub_ps(e8m0_exponents(x), _mm512_set1_ps(doubled ? 2.0f : 0.0f));
-      const __mmask16 nan = _mm_cmpeq_epi8_mask(x, _mm_set1_epi8(-1));
-      _mm512_storeu_ps(scales + first + p, _mm512_mask_mov_ps(values, nan, exps));
-      _mm512_storeu_ps(exponents + first + p, exps);
+      const __m512i x = scale_bytes(bytes + p);
+      _mm512_storeu_ps(scales + first + p, _mm512_mul_ps(e8m0 ? e8m0_values(x) : ue4m3_values(x), quarter));
+      if (e8m0) _mm512_storeu_ps(exponents + first + p, _mm512_sub_ps(e8m0_exponents(x), two));
     }
   }
 
@@ -227,15 +231,23 @@ class PackedRows {
       const uint8_t* codes = static_cast<const uint8_t*>(a.data) + row * a.row_stride + packed_bytes(a.format, k);
       const Fp4Codes fp4(table);
       const ByteCodes bytes(table);
-      for (int64_t i = 0; i < padded; i += 32) {
+      const __m512i ascending = _mm512_loadu_si512(ascending_pairs.words);
+      for (int64_t i = 0; i < padded; i += 64) {
         const __m512i x =
-            load_bytes(codes + i * bits / 8, i < length ? packed_bytes(a.format, min(length - i, 32)) : 0);
+            load_bytes(codes + i * bits / 8, i < length ? packed_bytes(a.format, min(length - i, 64)) : 0);
         if (bits == 4) {
-          const __m512i each = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(x));
-          store(i, fp4.lookup(_mm512_or_si512(each, _mm512_slli_epi32(each, 12))));
+          const auto half = [&](__m128i y) {
+            const __m512i each = _mm512_cvtepu8_epi32(y);
+            return fp4.lookup(_mm512_or_si512(each, _mm512_slli_epi32(each, 12)));
+          };
+          store(i, half(_mm512_castsi512_si128(x)));
+          store(i + 32, half(_mm512_extracti32x4_epi32(x, 1)));
         } else {
-          const __m512i opened = bits == 6 ? open_fp6(x) : x;
-          store(i, bytes.lookup(_mm512_cvtepu8_epi16(_mm512_castsi512_si256(opened))));
+          __m512i pair[2];
+          bytes.decode(bits == 6 ? open_fp6(x) : x, pair);
+          store(i, _mm512_permutex2var_epi16(pair[0], ascending, pair[1]));
+          store(i + 32,
+                _mm512_permutex2var_epi16(pair[0], _mm512_add_epi16(ascending, _mm512_set1_epi16(16)), pair[1]));
         }
       }
       return true;

@@ -20,26 +20,43 @@ class Weights {
   bool prepared() const { return m_b.prepared != nullptr; }
 
   /// Elements of k that can be had at a time.
-  int64_t chunk(int64_t length) const { return prepared() ? length : m_bits == 4 ? 2048 : 1024; }
+  int64_t chunk() const { return prepared() ? max_blocks * m_b.format.block_size : 1024; }
 
-  /// Elements [k, k + length) of the 16 rows from `row` on, in the job; k begins a chunk.
-  void load(int64_t row, int64_t k, int64_t length, Job& job) {
+  /// Elements [k, k + length) of the 16 rows from `row` on, in the job; k begins a chunk. With `careful` scales are given
+  /// as factors and exponents, as they are wherever one is not ordinary.
+  void load(int64_t row, int64_t k, int64_t length, bool careful, Job& job) {
+    const int64_t block = k / m_b.format.block_size;
+    const int blocks = static_cast<int>((length + m_b.format.block_size - 1) / m_b.format.block_size);
+    const uint8_t* scales = m_scales;
     if (prepared()) {
       const auto* codes = static_cast<const uint8_t*>(m_b.prepared);
       const int64_t groups = (m_b.rows + group_rows - 1) / group_rows, g = row / group_rows;
       job.codes = codes + g * m_group_bytes + k / 8 * m_bits * group_rows;
-      job.scales = codes + groups * m_group_bytes + (g * m_blocks + k / m_b.format.block_size) * group_rows;
-      return;
+      scales = codes + groups * m_group_bytes + (g * m_blocks + block) * group_rows;
+      for (int i = 0; i < blocks * group_rows; i += 64)
+        _mm_prefetch(reinterpret_cast<const char*>(scales) + i + max_blocks * group_rows, _MM_HINT_T0);
+    } else {
+      interleave_codes(row, k, length);
+      interleave_scales(row, block, blocks);
+      job.codes = m_codes;
     }
-    interleave_codes(row, k, length);
-    interleave_scales(row, k / m_b.format.block_size, (length + m_b.format.block_size - 1) / m_b.format.block_size);
-    job.codes = m_codes;
-    job.scales = m_scales;
+    const bool e8m0 = m_b.format.scale == ScaleType::e8m0;
+    const bool ordinary = e8m0 ? expand_e8m0(scales, blocks) : expand_ue4m3(scales, blocks);
+    job.b_scales = m_values;
+    job.careful = careful || !ordinary;
+    if (!job.careful) return;
+    for (int i = 0; i < blocks * group_rows; i += group_rows) {
+      const __m512 one = _mm512_set1_ps(1.0f), exponents = e8m0_exponents(scale_bytes(scales + i));
+      _mm512_store_ps(m_factors + i, e8m0 ? one : _mm512_load_ps(m_values + i));
+      _mm512_store_ps(m_exponents + i, e8m0 ? exponents : _mm512_setzero_ps());
+    }
+    job.b_factors = m_factors;
+    job.b_exponents = m_exponents;
   }
 
  private:
   void interleave_codes(int64_t row, int64_t k, int64_t length) {
-    const int64_t bytes = packed_bytes(m_b.format, length), next = packed_bytes(m_b.format, chunk(0));
+    const int64_t bytes = packed_bytes(m_b.format, length), next = packed_bytes(m_b.format, chunk());
     const uint8_t* codes = static_cast<const uint8_t*>(m_b.data) + row * m_b.row_stride + packed_bytes(m_b.format, k);
     for (int64_t i = 0; i < (length + 31) / 32 * 4 * m_bits; i += 64) {
       __m512i x[group_rows];
@@ -84,12 +101,52 @@ class Weights {
     }
   }
 
+  /// Sets m_values, if all are ordinary; whether they are.
+  bool expand_e8m0(const uint8_t* bytes, int blocks) {
+    const __m512i first = _mm512_set1_epi8(first_ordinary), count = _mm512_set1_epi8(ordinary_bytes);
+    __mmask64 others = 0;
+    for (int64_t i = 0, left = int64_t{blocks} * group_rows; left > 0; i += 64, left -= 64) {
+      const __m512i x = _mm512_sub_epi8(load_bytes(bytes + i, left), first);
+      others |= _mm512_mask_cmpge_epu8_mask(first_bits(left), x, count);
+    }
+    if (others != 0) return false;
+    for (int i = 0; i < blocks * group_rows; i += group_rows)
+      _mm512_store_ps(m_values + i, _mm512_castsi512_ps(_mm512_slli_epi32(scale_bytes(bytes + i), 23)));
+    return true;
+  }
+
+  /// Sets m_values: the positive half of E4M3's table, bit 7 being ignored.
+  bool expand_ue4m3(const uint8_t* bytes, int blocks) {
+    const ElementTable& t = element_table<E4M3>;
+    const __m512i low0 = _mm512_loadu_si512(t.low), low1 = _mm512_loadu_si512(t.low + 64);
+    const __m512i high0 = _mm512_loadu_si512(t.high), high1 = _mm512_loadu_si512(t.high + 64);
+    // The upper half of lane i: byte i of the first source, byte i of the second.
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i first =
+        _mm512_add_epi32(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010000)), _mm512_set1_epi32(0x40000000));
+    for (int i = 0; i < blocks * group_rows; i += 64) {
+      const __m512i x = load_bytes(bytes + i, blocks * group_rows - i);
+      const __m512i low = _mm512_permutex2var_epi8(low0, x, low1), high = _mm512_permutex2var_epi8(high0, x, high1);
+      for (int j = 0; j < 64; j += group_rows) {
+        const __m512i where = _mm512_add_epi32(first, _mm512_set1_epi32(j * 0x01010000));
+        _mm512_store_ps(m_values + i + j,
+                        _mm512_castsi512_ps(_mm512_maskz_permutex2var_epi8(0xccccccccccccccccu, low, where, high)));
+      }
+    }
+    return true;
+  }
+
+  static constexpr int max_blocks = 64;  ///< of a row in a chunk
+
   const Operand& m_b;
   const int m_bits;
   const int64_t m_blocks;       ///< of a row
   const int64_t m_group_bytes;  ///< of the codes of a group that is prepared
   alignas(64) uint8_t m_codes[1024 * group_rows];
-  alignas(64) uint8_t m_scales[128 * group_rows];
+  alignas(64) uint8_t m_scales[max_blocks * group_rows];
+  alignas(64) float m_values[max_blocks * group_rows];
+  alignas(64) float m_factors[max_blocks * group_rows];
+  alignas(64) float m_exponents[max_blocks * group_rows];
 };
 
 }  // namespace microscale::MICROSCALE_AVX512_NAMESPACE::Decode
