@@ -280,14 +280,15 @@ void print(const Tuned& tuned) {
   const auto columns = static_cast<int>(width);
   std::printf("  %-12s  %-*s  %12s  %10s  %13s\n", "backend", columns, "configuration", "median s", "GFLOP/s",
               "of own choice");
-  for (const Measured& m : tuned.measured)
-    std::printf("  %-12s  %-*s  %12.4g  %10.4g  %13.3f  %s\n", m.backend.c_str(), columns,
+  for (const Measured& m : tuned.measured) {
+    const char* const rank = m.winner && m.own ? "  own choice, best"
+                             : m.own           ? "  own choice"
+                             : m.winner        ? "  best"
+                                               : "";
+    std::printf("  %-12s  %-*s  %12.4g  %10.4g  %13.3f%s\n", m.backend.c_str(), columns,
                 microscale::to_string(m.config).c_str(), m.seconds, flops / m.seconds / 1e9,
-                m.seconds / own_choice(tuned, m.backend).seconds,
-                m.winner && m.own ? "own choice, best"
-                : m.own           ? "own choice"
-                : m.winner        ? "best"
-                                  : "");
+                m.seconds / own_choice(tuned, m.backend).seconds, rank);
+  }
 }
 
 }  // namespace
