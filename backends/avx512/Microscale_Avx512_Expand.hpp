@@ -89,7 +89,7 @@ class CodeValues<8> {
   explicit CodeValues(const ElementTable& table)
       : m_low{_mm512_loadu_si512(table.low), _mm512_loadu_si512(table.low + 64)},
         m_high{_mm512_loadu_si512(table.high), _mm512_loadu_si512(table.high + 64)},
-        m_sign(_mm512_set1_epi32(table.sign * 0x01010101)) {
+        m_sign(_mm512_set1_epi8(static_cast<char>(table.sign))) {
     // Upper half of lane j: byte j * 4 of the first source, then the same of the second.
     const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     m_first = _mm512_add_epi32(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x04040000)), _mm512_set1_epi32(0x40000000));
