@@ -72,7 +72,7 @@ void grouped_quantize(const Exec& exec, const Src& src, const BlockScaledMatrix<
                       const Groups<Space>& groups, const GroupedQuantizeOptions<Space>& options = {}) {
   const auto call = Impl::checked_grouped_quantize<Exec>(src, dst, groups, options);
   const auto& scales = call.quantize.expert_tensor_scale;
-  const std::int64_t experts = scales.data != nullptr ? scales.size : Impl::any_expert;
+  const std::int64_t experts = scales.data != nullptr ? scales.size : any_expert;
   const auto handle = dst.handle();
   Impl::grouped_quantize_source<Format>("microscale::grouped_quantize[reference]", exec, Impl::ViewSource(call.source),
                                         handle, call.quantize,

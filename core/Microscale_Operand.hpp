@@ -36,6 +36,7 @@ Operand operand(const MatrixHandle<F>& m) {
   result.scales = m.scales;
   result.scale_layout = m.map.layout;
   result.scale_pitch = m.scale_pitch;
+  result.scale_tile_rows = m.tile_rows;
   result.tensor_scale = m.tensor_scale;
   return result;
 }

@@ -182,7 +182,7 @@ ValidationReport validate(const Exec& exec, const BlockScaledMatrix<Format, Spac
   if (!matrix.has_grouped_scales()) return validate(exec, matrix);
   const GroupData data = groups.data("validate", SkippedRows::zero, true);
   return Impl::validate(exec, matrix,
-                        {data, matrix.scale_layout(), matrix.rows(), matrix.handle().tile_rows, Impl::any_expert});
+                        {data, matrix.scale_layout(), matrix.rows(), matrix.handle().tile_rows, any_expert});
 }
 
 /// validate on the default instance of the execution space of the matrix' memory.

@@ -60,6 +60,7 @@ struct Operand {
   std::uint8_t* scales = nullptr;
   ScaleLayout scale_layout = ScaleLayout::linear;
   std::int64_t scale_pitch = 0;             ///< bytes from one row of scale tiles to the next
+  std::int64_t scale_tile_rows = 0;         ///< rows of scale tiles of a matrix (grouped ones have spare rows)
   std::int64_t scale_batch_stride = 0;      ///< bytes
   bool grouped_scales = false;              ///< rows of scale tiles are found through GroupData::a_scale_offsets
   TensorScalePair* tensor_scale = nullptr;  ///< one a matrix of the batch; null where the format has none

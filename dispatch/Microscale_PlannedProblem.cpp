@@ -30,12 +30,12 @@ struct Walk {
   }
   void operator()(Operand& x) {
     auto& [format, rows, cols, batch, data, row_stride, col_stride, batch_stride, scales, scale_layout, scale_pitch,
-           scale_batch_stride, grouped_scales, tensor_scale, prepared_by, prepared_form, prepared, original_dropped] =
-        x;
+           scale_tile_rows, scale_batch_stride, grouped_scales, tensor_scale, prepared_by, prepared_form, prepared,
+           original_dropped] = x;
     auto& [bytes, tag] = prepared_form;
     (*this)(format);
-    visit.values(rows, cols, batch, row_stride, col_stride, batch_stride, scale_layout, scale_pitch, scale_batch_stride,
-                 grouped_scales, bytes, tag, original_dropped);
+    visit.values(rows, cols, batch, row_stride, col_stride, batch_stride, scale_layout, scale_pitch, scale_tile_rows,
+                 scale_batch_stride, grouped_scales, bytes, tag, original_dropped);
     visit.pointers(data, scales, tensor_scale, prepared);
     visit.identity(prepared_by);
   }

@@ -1,5 +1,7 @@
 #include <Microscale_Shape.hpp>
 
+#include <initializer_list>
+
 namespace microscale {
 namespace {
 
@@ -26,6 +28,7 @@ Operand shaped_operand(FormatId format, std::int64_t rows, std::int64_t cols, st
     result.scales = somewhere<std::uint8_t>();
     result.scale_layout = layout;
     result.scale_pitch = map.tile_row_bytes();
+    result.scale_tile_rows = map.tile_rows();
     if (batch != 1) result.scale_batch_stride = map.bytes();
     if (format.tensor_scale) result.tensor_scale = somewhere<TensorScalePair>();
   }
@@ -56,8 +59,10 @@ Problem shaped_problem(const Shape& shape) {
     const auto tiled = [](const Operand& o) {
       return o.format.block_size > 0 && o.scale_layout != ScaleLayout::linear;
     };
-    p.a.grouped_scales = tiled(p.a);
-    p.c.grouped_scales = tiled(p.c);
+    for (Operand* const o : {&p.a, &p.c}) {
+      o->grouped_scales = tiled(*o);
+      if (o->grouped_scales) o->scale_tile_rows = grouped_tile_rows_bound(o->scale_layout, o->rows, p.groups.slots);
+    }
     if (p.a.grouped_scales || p.c.grouped_scales) p.groups.a_scale_offsets = somewhere<std::int32_t>();
   }
   return p;

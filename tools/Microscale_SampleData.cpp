@@ -2,6 +2,7 @@
 #include <Microscale_SampleData.hpp>
 
 #include <cstring>
+#include <new>
 #include <random>
 
 namespace microscale::tools {
@@ -62,6 +63,10 @@ void* SampleData::keep(const std::vector<std::uint8_t>& bytes) {
 }
 
 void SampleData::fill(Operand& o, std::int64_t scale_bytes) {
+  // Beyond any machine, and products of these extents are beyond 64 bits soon after.
+  constexpr double most_elements = 0x1p46;
+  if (static_cast<double>(o.batch) * static_cast<double>(o.rows) * static_cast<double>(o.cols) > most_elements)
+    throw std::bad_alloc();
   if (o.format.block_size == 0) {
     o.data = keep(random_values(o));
     return;
@@ -85,9 +90,7 @@ SampleData::SampleData(const Shape& shape) : m_problem(shaped_problem(shape)) {
   const auto scale_bytes = [&](const Operand& o) {
     if (o.format.block_size == 0) return std::int64_t{0};
     const ScaleMap map{o.scale_layout, o.rows, (o.cols + o.format.block_size - 1) / o.format.block_size};
-    const std::int64_t tile_rows =
-        o.grouped_scales ? grouped_tile_rows_bound(o.scale_layout, o.rows, shape.groups) : map.tile_rows();
-    return o.batch * tile_rows * map.tile_row_bytes();
+    return o.batch * o.scale_tile_rows * map.tile_row_bytes();
   };
   fill(m_problem.a, scale_bytes(m_problem.a));
   fill(m_problem.b, scale_bytes(m_problem.b));
@@ -99,8 +102,7 @@ SampleData::SampleData(const Shape& shape) : m_problem(shaped_problem(shape)) {
     const ScaleLayout layout = m_problem.a.grouped_scales ? m_problem.a.scale_layout : m_problem.c.scale_layout;
     std::int64_t tile = 0;
     for (std::int64_t g = 0; g < shape.groups; ++g) {
-      const std::int64_t begin = offsets.back(),
-                         end = shape.m / shape.groups * (g + 1) + shape.m % shape.groups * (g + 1) / shape.groups;
+      const std::int64_t begin = offsets.back(), end = shape.m * (g + 1) / shape.groups;
       offsets.push_back(static_cast<std::int32_t>(end));
       ids.push_back(static_cast<std::int32_t>(g));
       scale_offsets.push_back(static_cast<std::int32_t>(grouped_scale_offset(layout, begin, tile)));

@@ -50,6 +50,7 @@ TEST(PlannedProblem, StructureMakesADifference) {
       [](Problem& q) { q.b.format.packing = Packing::byte; },
       [](Problem& q) { q.b.scale_layout = ScaleLayout::tcgen; },
       [](Problem& q) { q.b.scale_pitch = 512; },
+      [](Problem& q) { q.b.scale_tile_rows = 9; },
       [](Problem& q) { q.b.grouped_scales = true; },
       [&](Problem& q) { q.b.prepared_by = &backend; },
       [](Problem& q) { q.b.prepared_form.tag = 2; },
