@@ -177,6 +177,10 @@ TEST_F(TuneTest, WrongArgumentsAreSaidAndLeaveNothing) {
     EXPECT_EQ(result.status, 1) << reason;
     EXPECT_EQ(result.err.rfind(reason, 0), 0u) << result.err << "\nexpected\n" << reason;
   }
+  const Result huge =
+      run(arguments("grouped --a mxfp4 --b mxfp4 -m 1 -n 2147483647 -k 2147483647 --groups 2147483647"), {}, small);
+  EXPECT_EQ(huge.status, 1);
+  EXPECT_EQ(huge.err, "microscale: out of memory\n");
   EXPECT_EQ(read_file(path("bad.json")), "{\"version\": 1,\n\"entries\": 5}");
 }
 
