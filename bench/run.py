@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs microscale_compare for several numbers of threads, prints one table, and writes JSON and a page with a roofline.
 
-run.py --program PATH [--quick] [--filter RE] [--threads N,N...] [--json FILE] [--html FILE]
+run.py --program PATH [--quick] [--filter RE] [--peers RE] [--threads N,N...] [--json FILE] [--html FILE]
 run.py --from FILE [--html FILE]      shows what an earlier run wrote
 """
 
@@ -45,7 +45,7 @@ def run(arguments):
         environment.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # its threads do not spin while others are measured
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "results.json")
-            command = [arguments.program, "--json", file, "--filter", arguments.filter]
+            command = [arguments.program, "--json", file, "--filter", arguments.filter, "--peers", arguments.peers]
             command += ["--quick"] if arguments.quick else []
             status = subprocess.run(command, env=environment, check=False).returncode
             if status != 0:
@@ -100,6 +100,7 @@ def main():
     parser.add_argument("--program", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="a rough look: few and short samples")
     parser.add_argument("--filter", default="", metavar="RE", help="only cases whose name matches, such as '^matmul/.*M:512'")
+    parser.add_argument("--peers", default="", metavar="RE", help="only peers whose name matches, such as onednn")
     parser.add_argument("--threads", default="1,2", metavar="N,N...", help="numbers of threads (default: 1,2)")
     parser.add_argument("--json", metavar="FILE", help="write the results")
     parser.add_argument("--html", metavar="FILE", help="write a page with the table and a roofline plot")
