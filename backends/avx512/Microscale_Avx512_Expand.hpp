@@ -226,7 +226,7 @@ inline __m512i bf16_pairs(__m512 even, __m512 odd) {
 }
 
 /// bf16 pairs of the codes of a group times their block scales, exact within bf16's range, and the range that they are in.
-/// `count` columns from the beginning of a block, a multiple of CodeValues::codes, in blocks of `block`; scales: 16 bytes
+/// `count` columns (rounded up to CodeValues::codes) from the beginning of a block, in blocks of `block`; scales: 16 bytes
 /// a block.
 template <int Width>
 ExponentRange expand_bf16(const ElementTable& table, ScaleType type, int block, const uint8_t* unit,

@@ -2,7 +2,9 @@
 #include <Microscale_Avx512_Bf16Path.hpp>
 #include <Microscale_Avx512_Expand.hpp>
 #include <Microscale_Avx512_FmaPath.hpp>
+#include <Microscale_Avx512_Panels.hpp>
 #include <Microscale_Block.hpp>
+#include <Microscale_ScaleLayout.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -350,6 +352,139 @@ TEST(Avx512Expand, RangeOfPlainRows) {
     EXPECT_TRUE(products_fit(nothing, {-126, 127 - 127}));
     EXPECT_TRUE(products_fit(nothing, nothing));
   }
+}
+
+// Panels of operands as backends get them.
+
+template <class F>
+void check_block_operand(ScaleLayout layout, int rows, int cols, int scale_shift) {
+  Random random;
+  const int pitch = static_cast<int>(packed_bytes<F>(cols)) + 5, blocks = static_cast<int>(block_count<F>(cols));
+  const ScaleMap map{layout, rows + scale_shift, blocks};
+  std::vector<std::uint8_t> data(rows * pitch, 0xa5), scales(map.bytes() + map.tile_rows() * 7, 0xff);
+  const std::int64_t scale_pitch = map.tile_row_bytes() + 7;
+  const auto scale = [&](int r, int b) -> std::uint8_t& {
+    const int row = r + scale_shift;
+    return scales[tile_row(layout, row) * scale_pitch + map.offset_in_tile_row(row, b)];
+  };
+  std::vector<std::vector<std::uint8_t>> codes(rows, std::vector<std::uint8_t>(cols));
+  for (int r = 0; r < rows; ++r) {
+    for (auto& c : codes[r]) c = static_cast<std::uint8_t>(random(0, (1 << F::element::bits) - 1));
+    pack_codes<F>(codes[r].data(), cols, &data[r * pitch]);
+    for (int b = 0; b < blocks; ++b) scale(r, b) = static_cast<std::uint8_t>(random(100, 120));
+  }
+  Operand m;
+  m.format = format_id<F>;
+  m.rows = rows;
+  m.cols = cols;
+  m.data = data.data();
+  m.row_stride = pitch;
+  m.scales = scales.data();
+  m.scale_layout = layout;
+  m.scale_pitch = scale_pitch;
+
+  // The prepared form: all dwords of codes, then all scales.
+  const int groups = (rows + 15) / 16, dwords = (cols + 31) / 32 * code_bits<F>;
+  Aligned<std::uint8_t> prepared(groups * (dwords * 64 + blocks * 16), F::scale::type == ScaleType::e8m0 ? 127 : 0x38);
+  std::fill_n(prepared.begin(), groups * dwords * 64, std::uint8_t{0});
+  for (int r = 0; r < rows; ++r) {
+    for (int i = 0; i < packed_bytes<F>(cols); ++i)
+      prepared[(r / 16 * dwords + i / 4) * 64 + r % 16 * 4 + i % 4] = data[r * pitch + i];
+    for (int b = 0; b < blocks; ++b) prepared[groups * dwords * 64 + (r / 16 * blocks + b) * 16 + r % 16] = scale(r, b);
+  }
+  Operand repacked = m;
+  repacked.prepared = prepared.data();
+  repacked.data = nullptr;
+  repacked.scales = nullptr;
+
+  for (const PanelSource& source : {PanelSource(m, scale_shift), PanelSource(repacked)})
+    for (int row = 0; row < rows; row += 16)
+      for (int k = 0; k < cols; k += 64) {
+        const int count = std::min(cols - k, 64), here = std::min(rows - row, 16);
+        Aligned<std::uint32_t> pairs(16 * 32 + 16, 0xdeadbeef);
+        Aligned<float> floats(16 * 64 + 16, -99.0f), panel_scales(16 * 8 + 16, -99.0f);
+        source.bf16_pairs(row, here, k, count, pairs.data());
+        source.floats(row, here, k, count, floats.data(), panel_scales.data());
+        for (int r = 0; r < 16; ++r)
+          for (int i = 0; i < count; ++i) {
+            const bool exists = r < here;
+            const float element = exists ? F::element::decode(codes[row + r][k + i]) : 0.0f;
+            const float s = exists ? F::scale::decode(scale(row + r, (k + i) / F::block_size)) : 1.0f;
+            const std::uint32_t pair = pairs[i / 2 * 16 + r];
+            ASSERT_TRUE(same(value_of_bf16(i % 2 == 0 ? pair & 0xffff : pair >> 16), element * s)) << r << ' ' << k + i;
+            ASSERT_TRUE(same(floats[16 * i + r], element)) << r << ' ' << k + i;
+            ASSERT_TRUE(same(panel_scales[16 * (i / F::block_size) + r], s)) << r << ' ' << k + i;
+          }
+        if (count % 2 != 0) {  // the odd one's partner
+          for (int r = 0; r < 16; ++r) ASSERT_EQ(pairs[count / 2 * 16 + r] & 0x7fff0000, 0u);
+        }
+        EXPECT_EQ(pairs[16 * 32], 0xdeadbeef);
+        EXPECT_EQ(floats[16 * 64], -99.0f);
+      }
+}
+
+template <class F>
+void check_block_operands() {
+  for (const ScaleLayout layout : {ScaleLayout::linear, ScaleLayout::tcgen, ScaleLayout::cdna4, ScaleLayout::tile_8x4})
+    for (const int shift : {0, 128, 37}) {
+      check_block_operand<F>(layout, 16, 128, shift);
+      check_block_operand<F>(layout, 37, 203, shift);
+      check_block_operand<F>(layout, 1, 1, shift);
+    }
+}
+
+TEST(Avx512Panels, BlockOperands) {
+  check_block_operands<NVFP4>();
+  check_block_operands<MXFP4>();
+  check_block_operands<MXFP8_E4M3>();
+  check_block_operands<MXFP8_E5M2>();
+  check_block_operands<MXFP6_E2M3>();
+  check_block_operands<MXFP6_E3M2>();
+  check_block_operands<MXFP6_E2M3_Bytes>();
+  check_block_operands<MXFP6_E3M2_Bytes>();
+}
+
+template <class T>
+void check_plain_operand(FormatId format) {
+  Random random;
+  for (const bool transposed : {false, true}) {
+    Plain<T> m(21, 70, transposed ? 1 : 73, transposed ? 23 : 1);
+    for (int r = 0; r < 21; ++r)
+      for (int k = 0; k < 70; ++k) m.at(r, k) = T(static_cast<float>(random(-1000, 1000)) * 0.125f);
+    Operand operand;
+    operand.format = format;
+    operand.rows = 21;
+    operand.cols = 70;
+    operand.data = m.data.data();
+    operand.row_stride = m.row_stride;
+    operand.col_stride = m.col_stride;
+    const PanelSource source(operand);
+    Aligned<float> floats(16 * 48);
+    source.floats(16, 5, 32, 38, floats.data(), nullptr);
+    for (int k = 0; k < 48; ++k)
+      for (int r = 0; r < 16; ++r)
+        ASSERT_TRUE(same(floats[16 * k + r], r < 5 && k < 38 ? m.value(16 + r, 32 + k) : 0.0f));
+    if constexpr (std::is_same_v<T, bf16>) {
+      Aligned<std::uint32_t> pairs(16 * 32);
+      const ExponentRange range = source.bf16_pairs(0, 16, 32, 38, pairs.data());
+      for (int k = 0; k < 38; ++k)
+        for (int r = 0; r < 16; ++r) {
+          const std::uint32_t pair = pairs[k / 2 * 16 + r];
+          const float x = m.value(r, 32 + k);
+          ASSERT_TRUE(same(value_of_bf16(k % 2 == 0 ? pair & 0xffff : pair >> 16), x));
+          if (x != 0.0f) {
+            EXPECT_GE(std::ilogb(x), range.low);
+            EXPECT_LE(std::ilogb(x), range.high);
+          }
+        }
+    }
+  }
+}
+
+TEST(Avx512Panels, PlainOperands) {
+  check_plain_operand<float>(float32_id);
+  check_plain_operand<half>(float16_id);
+  check_plain_operand<bf16>(bfloat16_id);
 }
 
 // The reference's element of A B^T, from the document: pieces that end where a block of either operand ends, fmaf in

@@ -1,0 +1,120 @@
+#ifndef MICROSCALE_AVX512_PANELS_HPP
+#define MICROSCALE_AVX512_PANELS_HPP
+
+#include <Microscale_Avx512_Expand.hpp>
+#include <Microscale_ScaleLayout.hpp>
+#include <stdint.h>
+
+// Panels of any operand: plain rows of any strides, block-scaled rows in any scale layout, and the prepared form.
+namespace microscale::MICROSCALE_AVX512_NAMESPACE {
+
+inline constexpr int max_stretch = 512;  ///< columns of K that are made at a time
+
+/// Dwords of the codes of `rows` rows, up to byte `bytes` of each rounded up to 64: a transposed copy.
+inline void interleave_codes(const uint8_t* codes, int64_t pitch, int rows, int bytes, uint8_t* unit) {
+  for (int i = 0; i < bytes; i += 64, unit += 64 * group_rows) {
+    const uint64_t exist = bytes - i < 64 ? ~(~uint64_t{0} << (bytes - i)) : ~uint64_t{0};
+    __m512i x[group_rows];
+    for (int r = 0; r < group_rows; ++r)
+      x[r] = r < rows ? _mm512_maskz_loadu_epi8(exist, codes + r * pitch + i) : _mm512_setzero_si512();
+    transpose(x);
+    for (int d = 0; d < group_rows; ++d) _mm512_store_si512(unit + 64 * d, x[d]);
+  }
+}
+
+/// Scale bytes of `rows` rows from row `row` of the scale buffer on, 16 a block; those of rows that do not exist are 1.
+inline void interleave_scales(const Operand& m, int64_t row, int rows, int64_t block, int blocks, uint8_t* to) {
+  const int64_t columns = (m.cols + m.format.block_size - 1) / m.format.block_size;
+  const ScaleMap map{m.scale_layout, m.rows, columns};
+  const uint8_t* of_row[group_rows];
+  for (int r = 0; r < rows; ++r)  // an offset is a part of the row and a part of the column
+    of_row[r] = m.scales + tile_row(m.scale_layout, row + r) * m.scale_pitch + map.offset_in_tile_row(row + r, 0);
+  const uint8_t one = m.format.scale == ScaleType::e8m0 ? 127 : 0x38;
+  for (int b = 0; b < blocks; ++b, to += group_rows) {
+    const int64_t column = map.offset_in_tile_row(0, block + b);
+    for (int r = 0; r < rows; ++r) to[r] = of_row[r][column];
+    for (int r = rows; r < group_rows; ++r) to[r] = one;
+  }
+}
+
+/// Groups of rows of one matrix, of which panels are made stretch by stretch of K. A stretch begins with a whole block
+/// and at a multiple of 32, and has at most max_stretch columns. Panels have room for whole multiples of 32 columns.
+class PanelSource {
+ public:
+  /// m: the first matrix of a batch. scale_shift: what is added to a row to get its row in the scale buffer.
+  explicit PanelSource(const Operand& m, int64_t scale_shift = 0)
+      : m_operand(m), m_scale_shift(scale_shift), m_table(find_element_table(m.format.element)) {}
+
+  bool plain() const { return m_operand.format.block_size == 0; }
+
+  /// bf16 pairs of columns [k, k + count) of the group that begins at `row`, of which `rows` rows are wanted. Not for float
+  /// and half.
+  ExponentRange bf16_pairs(int64_t row, int rows, int64_t k, int count, uint32_t* panel) const {
+    if (plain()) return pack_bf16(plain_group<bf16>(row, rows, k), count, panel);
+    return with_codes(row, rows, k, count, [&]<int Width>(const uint8_t* codes, const uint8_t* scales) {
+      return expand_bf16<Width>(*m_table, m_operand.format.scale, m_operand.format.block_size, codes, scales, count,
+                                panel);
+    });
+  }
+
+  /// Floats, and beside them the block scales of a block format, whose range is returned.
+  ExponentRange floats(int64_t row, int rows, int64_t k, int count, float* panel, float* panel_scales) const {
+    if (m_operand.format == float32_id)
+      return pack_floats(plain_group<float>(row, rows, k), count, panel), ExponentRange{};
+    if (m_operand.format == float16_id)
+      return pack_floats(plain_group<half>(row, rows, k), count, panel), ExponentRange{};
+    if (m_operand.format == bfloat16_id)
+      return pack_floats(plain_group<bf16>(row, rows, k), count, panel), ExponentRange{};
+    return with_codes(row, rows, k, count, [&]<int Width>(const uint8_t* codes, const uint8_t* scales) {
+      return expand_floats<Width>(*m_table, m_operand.format.scale, m_operand.format.block_size, codes, scales, count,
+                                  panel, panel_scales);
+    });
+  }
+
+ private:
+  template <class T>
+  PlainGroup<T> plain_group(int64_t row, int rows, int64_t k) const {
+    const T* data = static_cast<const T*>(m_operand.data) + row * m_operand.row_stride + k * m_operand.col_stride;
+    return {data, m_operand.row_stride, m_operand.col_stride, rows};
+  }
+
+  template <class Expand>
+  ExponentRange with_codes(int64_t row, int rows, int64_t k, int count, const Expand& expand) const {
+    const int bits = bits_per_code(m_operand.format), block = m_operand.format.block_size;
+    const int blocks = (count + block - 1) / block;
+    if (m_operand.prepared != nullptr) {
+      const int64_t group_bytes = (m_operand.cols + 31) / 32 * 32 * bits / 8 * group_rows;
+      const int64_t row_blocks = (m_operand.cols + block - 1) / block;
+      const int64_t groups = (m_operand.rows + group_rows - 1) / group_rows, group = row / group_rows;
+      const auto* all = static_cast<const uint8_t*>(m_operand.prepared);
+      return with_width(bits, all + group * group_bytes + k / 8 * bits * group_rows,
+                        all + groups * group_bytes + (group * row_blocks + k / block) * group_rows, expand);
+    }
+    alignas(64) uint8_t codes[max_stretch * group_rows], scales[max_stretch / 8 * group_rows];
+    const uint8_t* data = static_cast<const uint8_t*>(m_operand.data) + row * m_operand.row_stride;
+    interleave_codes(data + packed_bytes(m_operand.format, k), m_operand.row_stride, rows,
+                     static_cast<int>(packed_bytes(m_operand.format, count)), codes);
+    interleave_scales(m_operand, row + m_scale_shift, rows, k / block, blocks, scales);
+    return with_width(bits, codes, scales, expand);
+  }
+
+  template <class Expand>
+  static ExponentRange with_width(int bits, const uint8_t* codes, const uint8_t* scales, const Expand& expand) {
+    switch (bits) {
+      case 4:
+        return expand.template operator()<4>(codes, scales);
+      case 6:
+        return expand.template operator()<6>(codes, scales);
+      default:
+        return expand.template operator()<8>(codes, scales);
+    }
+  }
+
+  Operand m_operand;
+  int64_t m_scale_shift;
+  const ElementTable* m_table;
+};
+
+}  // namespace microscale::MICROSCALE_AVX512_NAMESPACE
+
+#endif
