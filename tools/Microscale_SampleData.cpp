@@ -62,7 +62,7 @@ void* SampleData::keep(const std::vector<std::uint8_t>& bytes) {
   return memory.data();
 }
 
-void SampleData::fill(Operand& o, std::int64_t scale_bytes) {
+void SampleData::fill(Operand& o) {
   // Beyond any machine, and products of these extents are beyond 64 bits soon after.
   constexpr double most_elements = 0x1p46;
   if (static_cast<double>(o.batch) * static_cast<double>(o.rows) * static_cast<double>(o.cols) > most_elements)
@@ -72,7 +72,7 @@ void SampleData::fill(Operand& o, std::int64_t scale_bytes) {
     return;
   }
   o.data = keep(random_codes(o, packed_bytes(o.format, o.cols)));
-  std::vector<std::uint8_t> scales(static_cast<std::size_t>(scale_bytes));
+  std::vector<std::uint8_t> scales(static_cast<std::size_t>(o.batch * o.scale_tile_rows * o.scale_pitch));
   const std::uint8_t one = o.format.scale == ScaleType::ue4m3 ? 0x38 : 0x7f;
   for (auto& scale : scales) scale = static_cast<std::uint8_t>(one - 4 + static_cast<int>(random_bits()() % 8));
   o.scales = static_cast<std::uint8_t*>(keep(scales));
@@ -87,14 +87,9 @@ SampleData::SampleData(const Shape& shape) : m_problem(shaped_problem(shape)) {
   m_problem.device = here.device;
   m_problem.concurrency = here.concurrency;
 
-  const auto scale_bytes = [&](const Operand& o) {
-    if (o.format.block_size == 0) return std::int64_t{0};
-    const ScaleMap map{o.scale_layout, o.rows, (o.cols + o.format.block_size - 1) / o.format.block_size};
-    return o.batch * o.scale_tile_rows * map.tile_row_bytes();
-  };
-  fill(m_problem.a, scale_bytes(m_problem.a));
-  fill(m_problem.b, scale_bytes(m_problem.b));
-  fill(m_problem.c, scale_bytes(m_problem.c));
+  fill(m_problem.a);
+  fill(m_problem.b);
+  fill(m_problem.c);
 
   if (shape.operation == Operation::grouped_matmul) {
     GroupData& groups = m_problem.groups;

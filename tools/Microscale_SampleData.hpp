@@ -24,7 +24,7 @@ class SampleData {
   using Bytes = Kokkos::View<std::uint8_t*, Exec>;
 
   void* keep(const std::vector<std::uint8_t>& bytes);
-  void fill(Operand& operand, std::int64_t scale_bytes);
+  void fill(Operand& operand);
 
   Problem m_problem;
   std::vector<Bytes> m_memory;
