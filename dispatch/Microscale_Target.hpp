@@ -19,11 +19,9 @@ class Target : public Backend {
   Status launch(const Problem& problem, const Config& config, void* workspace, const Native& native) const final {
     return m_kernels ? m_kernels->launch(problem, config, workspace, native) : Status{false, not_built};
   }
-  /// No other configuration than that of the rules; a target with more to measure overrides it.
-  std::int64_t candidates(const Problem& problem, Config* out, std::int64_t capacity) const override {
-    if (capacity > 0) out[0] = config(problem);
-    return 1;
-  }
+  /// What the rules choose, and the same with one member that is not 0 halved or doubled, or switched, where it is
+  /// accepted. A target that knows better overrides it.
+  std::int64_t candidates(const Problem& problem, Config* out, std::int64_t capacity) const override;
 
  protected:
   explicit Target(const Kernels* kernels) : m_kernels(kernels) {}

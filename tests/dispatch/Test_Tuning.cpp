@@ -1,3 +1,4 @@
+#include <Microscale_Target.hpp>
 #include <Microscale_Tuning.hpp>
 #include <Small_Backend.hpp>
 #include <Test_Dispatch.hpp>
@@ -377,6 +378,37 @@ TEST(Tuning, AWrongEntryCannotChangeAResult) {
     EXPECT_TRUE(equal(product(good, ConfigSource::tuning))) << good;
   for (const char* wrong : {"{\"tile_n\": 12}", "{\"stages\": 4}", "{\"tile_m\": 4, \"swap_ab\": true}"})
     EXPECT_TRUE(equal(product(wrong, ConfigSource::backend))) << wrong;
+}
+
+TEST(Target, CandidatesAreTheNeighboursThatAreAccepted) {
+  class Tiled : public Impl::Target {
+   public:
+    Tiled() : Target(nullptr) {}
+    const char* name() const override { return "tiled"; }
+    const char* description() const override { return ""; }
+    ExecutionKind execution() const override { return ExecutionKind::host; }
+    Support supports(const Problem&) const override { return {true}; }
+    double cost(const Problem&) const override { return 1; }
+    Config config(const Problem&) const override { return {.tile_m = 64, .stages = 1, .split_k = 1}; }
+    Support accepts(const Problem&, const Config& c) const override {
+      return {c.tile_m <= 64 && c.split_k <= 2, "too large"};
+    }
+    std::int64_t workspace_bytes(const Problem&, const Config&) const override { return 0; }
+    PreparedForm prepared_form(const Problem&) const override { return {}; }
+  };
+  const Tiled tiled;
+  const Problem p = matmul_problem(64, 64, 64);
+  Config found[8];
+  ASSERT_EQ(tiled.candidates(p, found, 8), 5);
+  const char* const expected[] = {"tile_m 64, stages 1, split_k 1", "tile_m 32, stages 1, split_k 1",
+                                  "tile_m 64, stages 2, split_k 1", "tile_m 64, stages 1, split_k 2",
+                                  "tile_m 64, stages 1, split_k 1, swap_ab"};
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(to_string(found[i]), expected[i]);
+  Config first[2];
+  EXPECT_EQ(tiled.candidates(p, first, 1), 5);
+  EXPECT_EQ(to_string(first[0]), expected[0]);
+  EXPECT_EQ(to_string(first[1]), "automatic");
+  EXPECT_EQ(tiled.candidates(p, nullptr, 0), 5);
 }
 
 TEST(Target, IsExplainedAsIfItWereThere) {
