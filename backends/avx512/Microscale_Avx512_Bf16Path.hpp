@@ -22,6 +22,17 @@ namespace microscale::MICROSCALE_AVX512_NAMESPACE {
 
 inline constexpr int bf16_chunk = 256;  ///< columns whose products are summed before they go into C
 
+/// Whether VDPBF16PS multiplies faster than fused multiply-adds do on this processor: twice as fast on AMD's, and at half
+/// the speed on Intel's (measured on a Xeon of the Sapphire Rapids family: one in two cycles, against two a cycle).
+inline bool bf16_is_fast() {
+#if defined(MICROSCALE_AVX512_MODEL)
+  return true;
+#else
+  __builtin_cpu_init();
+  return !__builtin_cpu_is("intel");
+#endif
+}
+
 /// Whether a product of operands with these ranges is safe to do with bf16.
 inline bool products_fit(const ExponentRange& a, const ExponentRange& b) {
   const auto normal = [](const ExponentRange& r) { return r.low >= -126 && r.high <= 127; };

@@ -45,12 +45,15 @@ class PanelSource {
   explicit PanelSource(const Operand& m, int64_t scale_shift = 0)
       : m_operand(m), m_scale_shift(scale_shift), m_table(find_element_table(m.format.element)) {}
 
-  bool plain() const { return m_operand.format.block_size == 0; }
+  int block() const { return m_operand.format.block_size; }  ///< 0: plain
+  ScaleType scale_type() const { return m_operand.format.scale; }
+  /// Whether bf16_pairs can be called.
+  bool fits_bf16() const { return block() != 0 || m_operand.format == bfloat16_id; }
 
   /// bf16 pairs of columns [k, k + count) of the group that begins at `row`, of which `rows` rows are wanted. Not for float
   /// and half.
   ExponentRange bf16_pairs(int64_t row, int rows, int64_t k, int count, uint32_t* panel) const {
-    if (plain()) return pack_bf16(plain_group<bf16>(row, rows, k), count, panel);
+    if (block() == 0) return pack_bf16(plain_group<bf16>(row, rows, k), count, panel);
     return with_codes(row, rows, k, count, [&]<int Width>(const uint8_t* codes, const uint8_t* scales) {
       return expand_bf16<Width>(*m_table, m_operand.format.scale, m_operand.format.block_size, codes, scales, count,
                                 panel);

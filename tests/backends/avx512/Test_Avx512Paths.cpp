@@ -3,13 +3,17 @@
 #include <Microscale_Avx512_Expand.hpp>
 #include <Microscale_Avx512_FmaPath.hpp>
 #include <Microscale_Avx512_Panels.hpp>
+#include <Microscale_Avx512_RealTile.hpp>
 #include <Microscale_Block.hpp>
 #include <Microscale_ScaleLayout.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -845,6 +849,95 @@ TEST(Avx512FmaPath, GoesOnWhereItStopped) {
   multiply_fma(3, 1, 64, tail_a, tail_b, c.data.data(), c.pitch);
   for (int m = 0; m < 3; ++m)
     for (int n = 0; n < 16; ++n) EXPECT_TRUE(same(c(m, n), reference(a, m, b, n)));
+}
+
+// Tiles of products of operands.
+
+Operand operand_of(const Plain<bf16>& m) {
+  Operand result;
+  result.format = bfloat16_id;
+  result.rows = m.rows;
+  result.cols = m.cols;
+  result.data = const_cast<bf16*>(m.data.data());
+  result.row_stride = m.row_stride;
+  result.col_stride = m.col_stride;
+  return result;
+}
+/// Codes of 8 bits only: they lie in memory as they do in Scaled.
+Operand operand_of(const Scaled& m, FormatId format) {
+  Operand result;
+  result.format = format;
+  result.rows = m.rows;
+  result.cols = m.cols;
+  result.data = const_cast<std::uint8_t*>(m.codes.data());
+  result.row_stride = m.cols;
+  result.scales = const_cast<std::uint8_t*>(m.scales.data());
+  result.scale_pitch = m.blocks();
+  return result;
+}
+
+template <class A>
+void check_tile(const A& a, const Operand& a_operand, const Scaled& b, const Operand& b_operand, bool fits) {
+  const auto scratch = std::make_unique<TileScratch>();
+  std::memset(static_cast<void*>(scratch.get()), 0xff, sizeof(TileScratch));  // NaN wherever nothing is written
+  const PanelSource a_source(a_operand), b_source(b_operand);
+  for (const auto& [row, rows, column, columns] :
+       {std::array<int, 4>{0, a.rows, 0, b.rows}, {a.rows - 3, 3, b.rows / 16 * 16, b.rows % 16}}) {
+    const TileOfProduct tile{a_source, row, rows, b_source, column, columns, a.cols};
+    Sums by_bf16(rows, columns), by_choice(rows, columns), by_fma(rows, columns);
+    EXPECT_EQ(add_tile_bf16(tile, *scratch, by_bf16.data.data(), by_bf16.pitch), fits);
+    std::fill_n(by_choice.data.data(), by_choice.cols, 5.0f);  // what was there before is of no matter
+    multiply_tile(tile, true, *scratch, by_choice.data.data(), by_choice.pitch);
+    multiply_tile(tile, false, *scratch, by_fma.data.data(), by_fma.pitch);
+    by_choice.expect_poison_kept();
+    by_fma.expect_poison_kept();
+    const double roundings = std::min(a.cols, bf16_chunk) + (a.cols + bf16_chunk - 1) / bf16_chunk;
+    for (int m = 0; m < rows; ++m)
+      for (int n = 0; n < columns; ++n) {
+        const float expected = reference(a, row + m, b, column + n);
+        ASSERT_TRUE(same(by_fma(m, n), expected)) << m << ' ' << n;
+        if (!fits) {
+          ASSERT_TRUE(same(by_choice(m, n), expected)) << m << ' ' << n;
+          continue;
+        }
+        double sum = 0, magnitude = 0;
+        for (int k = 0; k < a.cols; ++k) {
+          const double product = exact(a, row + m, k) * exact(b, column + n, k);
+          sum += product;
+          magnitude += std::fabs(product);
+        }
+        ASSERT_LE(std::fabs(by_choice(m, n) - sum), roundings * 0x1p-24 * magnitude) << m << ' ' << n;
+      }
+  }
+}
+
+TEST(Avx512RealTile, SlabsRowsAndColumns) {
+  Random random;
+  for (const int k : {1, 127, 256, 300, 521}) {
+    Scaled b = scaled<E4M3>(53, k, 32, ScaleType::e8m0, 8), a = scaled<E5M2>(21, k, 32, ScaleType::e8m0, 8);
+    fill(a, random, 120, 134);
+    fill(b, random, 120, 134);
+    check_tile(a, operand_of(a, format_id<MXFP8_E5M2>), b, operand_of(b, format_id<MXFP8_E4M3>), true);
+    const Plain<bf16> plain = random_plain<bf16>(random, 21, k, -12, 12);
+    check_tile(plain, operand_of(plain), b, operand_of(b, format_id<MXFP8_E4M3>), true);
+  }
+}
+
+TEST(Avx512RealTile, OneValueOutOfRangeAndTheTileHasTheReferencesBits) {
+  Random random;
+  const int k = 300;
+  for (const int byte : {0, 254}) {
+    Scaled b = scaled<E4M3>(53, k, 32, ScaleType::e8m0, 8);
+    Plain<bf16> a = random_plain<bf16>(random, 21, k, -12, 12);
+    fill(b, random, 120, 134);
+    b.scale(51, 9) = static_cast<std::uint8_t>(byte);
+    b.code(51, 290) = 0x38;
+    check_tile(a, operand_of(a), b, operand_of(b, format_id<MXFP8_E4M3>), false);
+    for (int i = 288; i < k; ++i) b.code(51, i) = 0x80;  // zeros again
+    check_tile(a, operand_of(a), b, operand_of(b, format_id<MXFP8_E4M3>), true);
+    a.at(19, 270) = bf16(byte == 0 ? 0x1p-130f : 0x1p110f);
+    check_tile(a, operand_of(a), b, operand_of(b, format_id<MXFP8_E4M3>), false);
+  }
 }
 
 }  // namespace
