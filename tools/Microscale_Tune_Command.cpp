@@ -24,9 +24,10 @@ using Exec = SampleData::Exec;
 struct Measured {
   std::string backend;
   Config config{};
-  bool own = false;     ///< what the backend's rules choose
-  bool winner = false;  ///< of its backend
-  double seconds = 0;   ///< median
+  bool own = false;      ///< what the backend's rules choose
+  bool accepted = true;  ///< as a caller's configuration too
+  bool winner = false;   ///< of its backend
+  double seconds = 0;    ///< median
 };
 
 struct Tuned {
@@ -84,9 +85,8 @@ std::vector<Measured> candidates_of(const Backend& backend, const Problem& probl
     const bool known = std::any_of(result.begin(), result.end(), [&](const Measured& other) {
       return microscale::to_string(other.config) == microscale::to_string(config);
     });
-    const bool own = result.empty();
-    if (!known && (own || backend.accepts(problem, config).supported))
-      result.push_back({backend.name(), config, own, false, 0});
+    const bool own = result.empty(), accepted = backend.accepts(problem, config).supported;
+    if (!known && (own || accepted)) result.push_back({backend.name(), config, own, accepted, false, 0});
   }
   return result;
 }
@@ -98,7 +98,8 @@ class Run {
  public:
   Run(Context& context, SampleData& data, const Measured& measured)
       : m_data(&data),
-        m_plan(context.plan(data.problem(), {.backend = measured.backend, .config = &measured.config})),
+        m_plan(context.plan(data.problem(),
+                            {.backend = measured.backend, .config = measured.own ? nullptr : &measured.config})),
         m_instance(Exec(), "microscale::tune[" + measured.backend + "]") {}
 
   /// Seconds a call, over `calls` calls.
@@ -218,7 +219,7 @@ std::vector<TuningEntry> entries_of(const std::vector<Tuned>& all) {
   std::vector<TuningEntry> entries;
   for (const Tuned& tuned : all)
     for (const Measured& measured : tuned.measured)
-      if (measured.winner) {
+      if (measured.winner && measured.accepted) {
         TuningEntry entry = entry_of(tuned, measured);
         const bool repeated =
             std::any_of(entries.begin(), entries.end(), [&](const TuningEntry& e) { return same_key(e, entry); });
@@ -299,9 +300,11 @@ void tune_command(const TuneArguments& arguments) {
   // A file that cannot be added to is better known before than after.
   if (!arguments.output.empty() && std::filesystem::exists(arguments.output)) read_tuning(arguments.output.string());
 
+  Context context;
+  context.load_tuning({});  // a backend's own choice is its own
   std::vector<Tuned> all;
   for (const Shape& shape : shapes) {
-    all.push_back(tune(default_context(), shape, arguments));
+    all.push_back(tune(context, shape, arguments));
     if (!arguments.json) print(all.back());
   }
   const std::vector<TuningEntry> entries = entries_of(all);
