@@ -63,10 +63,6 @@ void* SampleData::keep(const std::vector<std::uint8_t>& bytes) {
 }
 
 void SampleData::fill(Operand& o) {
-  // Beyond any machine, and products of these extents are beyond 64 bits soon after.
-  constexpr double most_elements = 0x1p46;
-  if (static_cast<double>(o.batch) * static_cast<double>(o.rows) * static_cast<double>(o.cols) > most_elements)
-    throw std::bad_alloc();
   if (o.format.block_size == 0) {
     o.data = keep(random_values(o));
     return;
@@ -87,9 +83,12 @@ SampleData::SampleData(const Shape& shape) : m_problem(shaped_problem(shape)) {
   m_problem.device = here.device;
   m_problem.concurrency = here.concurrency;
 
-  fill(m_problem.a);
-  fill(m_problem.b);
-  fill(m_problem.c);
+  // Beyond any machine, and products of these extents are beyond 64 bits soon after.
+  constexpr double most_elements = 0x1p46;
+  for (const Operand* o : {&m_problem.a, &m_problem.b, &m_problem.c})
+    if (static_cast<double>(o->batch) * static_cast<double>(o->rows) * static_cast<double>(o->cols) > most_elements)
+      throw std::bad_alloc();
+  for (Operand* o : {&m_problem.a, &m_problem.b, &m_problem.c}) fill(*o);
 
   if (shape.operation == Operation::grouped_matmul) {
     GroupData& groups = m_problem.groups;
