@@ -59,9 +59,13 @@ class CodeValues<4> {
  public:
   static constexpr int dwords = 1, codes = 8;
 
-  explicit CodeValues(const ElementTable& table)
-      : m_values(_mm512_castsi512_ps(
-            _mm512_or_si512(_mm512_slli_epi32(bytes(table.low), 16), _mm512_slli_epi32(bytes(table.high), 24)))) {}
+  explicit CodeValues(const ElementTable& table) {
+    const __m512i values =
+        _mm512_or_si512(_mm512_slli_epi32(bytes(table.low), 16), _mm512_slli_epi32(bytes(table.high), 24));
+    m_values = _mm512_castsi512_ps(values);
+    const __m256i words = _mm512_cvtepi32_epi16(_mm512_srli_epi32(values, 16));
+    m_words = _mm512_inserti64x4(_mm512_castsi256_si512(words), words, 1);
+  }
 
   template <class Emit>
   void decode(const uint8_t* unit, Emit&& emit) const {
@@ -72,13 +76,29 @@ class CodeValues<4> {
     emit(value(_mm512_srli_epi32(x, 24)), value(_mm512_srli_epi32(x, 28)));
   }
 
+  /// Calls emit(pair) with the same as vectors of bf16.
+  template <class Emit>
+  void decode_pairs(const uint8_t* unit, Emit&& emit) const {
+    const __m512i x = _mm512_loadu_si512(unit);
+    emit(pair(x, _mm512_set1_epi64(0x2424202004040000)));
+    emit(pair(x, _mm512_set1_epi64(0x2c2c28280c0c0808)));
+    emit(pair(x, _mm512_set1_epi64(0x3434303014141010)));
+    emit(pair(x, _mm512_set1_epi64(0x3c3c38381c1c1818)));
+  }
+
  private:
   static __m512i bytes(const uint8_t* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
   __m512 value(__m512i codes_in_low_bits) const { return _mm512_permutexvar_ps(codes_in_low_bits, m_values); }
+  /// Looks up the codes that begin at the bits `shifts` of each 64. The table has its 16 words twice, so the fifth bit of an
+  /// index, which belongs to the next code, is no matter.
+  __m512i pair(__m512i x, __m512i shifts) const {
+    return _mm512_permutexvar_epi16(_mm512_multishift_epi64_epi8(shifts, x), m_words);
+  }
 
   __m512 m_values;
+  __m512i m_words;
 };
 
 template <>
@@ -236,6 +256,21 @@ ExponentRange expand_bf16(const ElementTable& table, ScaleType type, int block, 
   for (int begin = 0; begin < count; begin += block, scales += group_rows) {
     const int length = count - begin < block ? count - begin : block;
     const __m512 scale = block_scales.next(scales, values, unit, length);
+    if constexpr (Width == 4) {
+      if (type == ScaleType::e8m0 && _mm512_cmp_ps_mask(scale, scale, _CMP_UNORD_Q) == 0) {
+        // Powers of two for values that are numbers or 0: their exponents are added.
+        const __m512i bits = _mm512_castps_si512(scale);
+        const __m512i exponents =
+            _mm512_sub_epi16(_mm512_or_si512(bits, _mm512_srli_epi32(bits, 16)), _mm512_set1_epi16(0x3f80));
+        for (int k = 0; k < length; k += CodeValues<4>::codes, unit += 64)
+          values.decode_pairs(unit, [&](__m512i pair) {
+            const __mmask32 numbers = _mm512_test_epi16_mask(pair, _mm512_set1_epi16(0x7fff));
+            _mm512_store_si512(panel, _mm512_mask_add_epi16(pair, numbers, pair, exponents));
+            panel += group_rows;
+          });
+        continue;
+      }
+    }
     for (int k = 0; k < length; k += CodeValues<Width>::codes, unit += 64 * CodeValues<Width>::dwords)
       values.decode(unit, [&](__m512 even, __m512 odd) {
         _mm512_store_si512(panel, bf16_pairs(_mm512_mul_ps(even, scale), _mm512_mul_ps(odd, scale)));
