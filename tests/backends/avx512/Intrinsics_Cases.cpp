@@ -189,6 +189,8 @@ const IntrinsicsCase cases[] = {
     F512("scalef small", _mm512_scalef_ps(x, _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_castps_si512(y), 24))))
     F512("roundscale nearest", _mm512_roundscale_ps(x, 0x08)) F512("roundscale floor", _mm512_roundscale_ps(x, 0x29))
     F512("roundscale ceil", _mm512_roundscale_ps(x, 0x5a)) F512("roundscale trunc", _mm512_roundscale_ps(x, 0xfb))
+    F512("range min magnitude", _mm512_range_ps(x, y, 0x0a)) F512("range max magnitude", _mm512_range_ps(x, y, 0x0b))
+    F512("range min", _mm512_range_ps(x, y, 0x04)) F512("range max", _mm512_range_ps(x, y, 0x05))
     F512("reduce_add_ps", _mm512_reduce_add_ps(x))
     // Between types; the masked forms where they differ in kind.
     I128("cvtepu8_epi16", _mm256_cvtepu8_epi16(x)) I256("cvtepu8_epi16", _mm512_cvtepu8_epi16(x))

@@ -106,6 +106,40 @@ inline float rounded(float x, int how) {
 MICROSCALE_MODEL_FLOATS(MICROSCALE_MODEL_ROUND, roundscale_ps)
 #undef MICROSCALE_MODEL_ROUND
 
+/// The smaller (how & 3: 0), larger (1), smaller by magnitude (2) or larger by magnitude (3) of the two, with x's sign,
+/// its own, none or a minus (how / 4: 0 to 3) (VRANGEPS). A quiet NaN gives way to the other.
+inline float ranged(float x, float y, int how) {
+  const auto signals = [](float v) { return v != v && (bits_of(v) & 0x00400000u) == 0; };
+  if (signals(x)) return quiet(x);
+  if (signals(y)) return quiet(y);
+  float result = x;
+  if (x != x)
+    result = y == y ? y : x;
+  else if (y == y) {
+    const float a = (how & 2) != 0 ? fabsf(x) : x, b = (how & 2) != 0 ? fabsf(y) : y;
+    const bool x_is_less = a < b || (a == b && (how & 2) == 0 && bits_of(x) >> 31 != 0);
+    const bool x_is_more = a > b || (a == b && (how & 2) == 0 && bits_of(x) >> 31 == 0);
+    result = (how & 1) == 0 ? (x_is_less ? x : y) : (x_is_more ? x : y);
+    if (a == b && (how & 2) != 0 && bits_of(x) != bits_of(y)) result = (how & 1) == 0 ? -fabsf(x) : fabsf(x);
+  }
+  switch (how >> 2 & 3) {
+    case 0:
+      return result != result ? result : copysignf(result, x);
+    case 2:
+      return fabsf(result);
+    case 3:
+      return -fabsf(result);
+  }
+  return result;
+}
+#define MICROSCALE_MODEL_RANGE(PREFIX, V, NAME)                                     \
+  inline V PREFIX##_##NAME(V a, V b, int how) {                                     \
+    return map<float>(a, b, [how](float x, float y) { return ranged(x, y, how); }); \
+  }                                                                                 \
+  MICROSCALE_MODEL_MASKED2_IMMEDIATE(PREFIX, V, NAME, float)
+MICROSCALE_MODEL_FLOATS(MICROSCALE_MODEL_RANGE, range_ps)
+#undef MICROSCALE_MODEL_RANGE
+
 // The halves of the vector first.
 inline float _mm512_reduce_add_ps(__m512 a) {
   return reduce<float>(a, [](float x, float y) { return x + y; });

@@ -1,0 +1,181 @@
+#ifndef MICROSCALE_AVX512_PLAINMATRIX_HPP
+#define MICROSCALE_AVX512_PLAINMATRIX_HPP
+
+#include <Microscale_Avx512_Parallel.hpp>
+#include <Microscale_Avx512_Vector.hpp>
+#include <Microscale_Half.hpp>
+#include <stdint.h>
+#include <string.h>
+
+// Strided matrices of float, double, half and bf16, read and written as floats, 16 at a time where rows or columns are
+// contiguous.
+namespace microscale::MICROSCALE_AVX512_NAMESPACE {
+
+inline __mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1); }
+
+/// a[i] lane j becomes a[j] lane i.
+inline void transpose(__m512 (&a)[16]) {
+  __m512i b[16], c[16];
+  for (int i = 0; i < 16; i += 4) {
+    const __m512i x0 = _mm512_castps_si512(a[i]), x1 = _mm512_castps_si512(a[i + 1]);
+    const __m512i x2 = _mm512_castps_si512(a[i + 2]), x3 = _mm512_castps_si512(a[i + 3]);
+    const __m512i lo01 = _mm512_unpacklo_epi32(x0, x1), hi01 = _mm512_unpackhi_epi32(x0, x1);
+    const __m512i lo23 = _mm512_unpacklo_epi32(x2, x3), hi23 = _mm512_unpackhi_epi32(x2, x3);
+    b[i] = _mm512_unpacklo_epi64(lo01, lo23);
+    b[i + 1] = _mm512_unpackhi_epi64(lo01, lo23);
+    b[i + 2] = _mm512_unpacklo_epi64(hi01, hi23);
+    b[i + 3] = _mm512_unpackhi_epi64(hi01, hi23);
+  }
+  // b[4 g + j] has, in its 128-bit part p, lane 4 p + j of rows 4 g to 4 g + 3: a matrix of 4 x 4 parts for each j.
+  for (int j = 0; j < 4; ++j) {
+    const __m512i even_01 = _mm512_shuffle_i32x4(b[j], b[4 + j], 0x88),
+                  odd_01 = _mm512_shuffle_i32x4(b[j], b[4 + j], 0xdd);
+    const __m512i even_23 = _mm512_shuffle_i32x4(b[8 + j], b[12 + j], 0x88);
+    const __m512i odd_23 = _mm512_shuffle_i32x4(b[8 + j], b[12 + j], 0xdd);
+    c[j] = _mm512_shuffle_i32x4(even_01, even_23, 0x88);
+    c[8 + j] = _mm512_shuffle_i32x4(even_01, even_23, 0xdd);
+    c[4 + j] = _mm512_shuffle_i32x4(odd_01, odd_23, 0x88);
+    c[12 + j] = _mm512_shuffle_i32x4(odd_01, odd_23, 0xdd);
+  }
+  for (int i = 0; i < 16; ++i) a[i] = _mm512_castsi512_ps(c[i]);
+}
+
+// How 16 neighbours of each type, or those of a mask, are read and written as floats; other lanes are read as zero.
+struct FloatType {
+  using type = float;
+  static constexpr bool is_float = true;
+  static __m512 load(const void* p) { return _mm512_loadu_ps(p); }
+  static __m512 load(__mmask16 k, const void* p) { return _mm512_maskz_loadu_ps(k, p); }
+  static void store(void* p, __m512 v) { _mm512_storeu_ps(p, v); }
+  static void store(void* p, __mmask16 k, __m512 v) { _mm512_mask_storeu_ps(p, k, v); }
+};
+struct Bf16Type {
+  using type = bf16;
+  static constexpr bool is_float = false;
+  static __m512 load(const void* p) { return widened(_mm256_loadu_epi16(p)); }
+  static __m512 load(__mmask16 k, const void* p) { return widened(_mm256_maskz_loadu_epi16(k, p)); }
+  static void store(void* p, __m512 v) { _mm256_storeu_epi16(p, rounded(v)); }
+  static void store(void* p, __mmask16 k, __m512 v) { _mm256_mask_storeu_epi16(p, k, rounded(v)); }
+
+ private:
+  static __m512 widened(__m256i v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }
+  /// To nearest even; the processor's own conversion would flush subnormals.
+  static __m256i rounded(__m512 v) {
+    const __m512i bits = _mm512_castps_si512(v), top = _mm512_srli_epi32(bits, 16);
+    const __m512i half_less = _mm512_add_epi32(_mm512_and_si512(top, _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7fff));
+    const __m512i number = _mm512_srli_epi32(_mm512_add_epi32(bits, half_less), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(number, nan, top, _mm512_set1_epi32(0x40)));
+  }
+};
+struct HalfType {
+  using type = half;
+  static constexpr bool is_float = false;
+  static __m512 load(const void* p) { return _mm512_cvtph_ps(_mm256_loadu_epi16(p)); }
+  static __m512 load(__mmask16 k, const void* p) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(k, p)); }
+  static void store(void* p, __m512 v) { _mm256_storeu_epi16(p, rounded(v)); }
+  static void store(void* p, __mmask16 k, __m512 v) { _mm256_mask_storeu_epi16(p, k, rounded(v)); }
+
+ private:
+  static __m256i rounded(__m512 v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+};
+struct DoubleType {
+  using type = double;
+  static void store(void* p, __m512 v) { store(p, 0xffff, v); }
+  static void store(void* p, __mmask16 k, __m512 v) {
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>(k), _mm512_cvtps_pd(_mm512_castps512_ps256(v)));
+    _mm512_mask_storeu_pd(static_cast<double*>(p) + 8, static_cast<__mmask8>(k >> 8),
+                          _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
+  }
+};
+
+inline constexpr FormatId float64_id{{11, 52, Specials::ieee}, 0, ScaleType::none, false, Packing::dense};
+
+/// Calls f with the one of the types above that a plain format is: of those that can be read, and of all.
+template <class F>
+void with_type(FormatId format, F f) {
+  if (format == float32_id) f(FloatType{});
+  if (format == bfloat16_id) f(Bf16Type{});
+  if (format == float16_id) f(HalfType{});
+}
+template <class F>
+void with_output_type(FormatId format, F f) {
+  with_type(format, f);
+  if (format == float64_id) f(DoubleType{});
+}
+
+/// A matrix of which tiles are read and written as floats.
+struct PlainMatrix {
+  char* data;
+  int64_t row_stride, col_stride;
+
+  explicit PlainMatrix(const Operand& operand)
+      : data(static_cast<char*>(operand.data)), row_stride(operand.row_stride), col_stride(operand.col_stride) {}
+
+  template <class Type>
+  typename Type::type* at(int64_t row, int64_t col) const {
+    return reinterpret_cast<typename Type::type*>(data) + row * row_stride + col * col_stride;
+  }
+  /// Columns are nearer together in memory than rows are.
+  bool columns_contiguous() const { return row_stride == 1 && col_stride != 1; }
+
+  /// Rows [row, row + rows), at most 16, and columns [col, col + cols) to `values` with `pitch`, a multiple of 16; what
+  /// is past `cols` up to the pitch becomes zero.
+  template <class Type>
+  void load(int64_t row, int rows, int64_t col, int64_t cols, float* values, int64_t pitch) const {
+    if (col_stride == 1)
+      for (int r = 0; r < rows; ++r) load_row<Type>(at<Type>(row + r, col), cols, values + r * pitch, pitch);
+    else if (row_stride == 1)
+      for (int64_t c = 0; c < pitch; c += 16) load_transposed<Type>(row, rows, col + c, cols - c, values + c, pitch);
+    else
+      for (int r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < pitch; ++c)
+          values[r * pitch + c] = c < cols ? static_cast<float>(*at<Type>(row + r, col + c)) : 0.0f;
+  }
+
+  /// The inverse: `values` into the matrix, of `cols` columns.
+  template <class Type>
+  void store(int64_t row, int rows, int64_t col, int64_t cols, const float* values, int64_t pitch) const {
+    if (col_stride == 1)
+      for (int r = 0; r < rows; ++r) {
+        auto* to = at<Type>(row + r, col);
+        int64_t c = 0;
+        for (; c + 16 <= cols; c += 16) Type::store(to + c, _mm512_loadu_ps(values + r * pitch + c));
+        if (c < cols) Type::store(to + c, first_lanes(cols - c), _mm512_loadu_ps(values + r * pitch + c));
+      }
+    else if (row_stride == 1)
+      for (int64_t c = 0; c < cols; c += 16) store_transposed<Type>(row, rows, col + c, cols - c, values + c, pitch);
+    else
+      for (int r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < cols; ++c)
+          *at<Type>(row + r, col + c) = static_cast<typename Type::type>(values[r * pitch + c]);
+  }
+
+ private:
+  template <class Type>
+  static void load_row(const typename Type::type* from, int64_t cols, float* values, int64_t pitch) {
+    int64_t c = 0;
+    for (; c + 16 <= cols; c += 16) _mm512_storeu_ps(values + c, Type::load(from + c));
+    for (; c < pitch; c += 16)
+      _mm512_storeu_ps(values + c, c < cols ? Type::load(first_lanes(cols - c), from + c) : _mm512_setzero_ps());
+  }
+  template <class Type>
+  void load_transposed(int64_t row, int rows, int64_t col, int64_t cols, float* values, int64_t pitch) const {
+    __m512 v[16];
+    for (int c = 0; c < 16; ++c)
+      v[c] = c < cols ? Type::load(first_lanes(rows), at<Type>(row, col + c)) : _mm512_setzero_ps();
+    transpose(v);
+    for (int r = 0; r < rows; ++r) _mm512_storeu_ps(values + r * pitch, v[r]);
+  }
+  template <class Type>
+  void store_transposed(int64_t row, int rows, int64_t col, int64_t cols, const float* values, int64_t pitch) const {
+    __m512 v[16];
+    for (int r = 0; r < 16; ++r) v[r] = r < rows ? _mm512_loadu_ps(values + r * pitch) : _mm512_setzero_ps();
+    transpose(v);
+    for (int c = 0; c < smaller(cols, 16); ++c) Type::store(at<Type>(row, col + c), first_lanes(rows), v[c]);
+  }
+};
+
+}  // namespace microscale::MICROSCALE_AVX512_NAMESPACE
+
+#endif
