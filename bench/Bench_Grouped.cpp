@@ -83,22 +83,23 @@ void add_grouped_matmul(std::vector<Case>& cases, std::type_identity<Pair<A, B>>
   if (too_slow(operations)) return;
   const double traffic =
       bytes<A>(p.tokens, p.k) + static_cast<double>(p.active) * bytes<B>(p.n, p.k) + bytes<float>(p.tokens, p.n);
-  cases.push_back(
-      {"grouped_matmul/" + pair_name<A, B>() + extents(p) + backend_and_threads(), instruction<A, B>(), operations,
-       traffic, [p] {
-         const Groups<Space> groups = make_groups(p);
-         const auto a = activations<A>(p, groups);
-         const BatchedBlockScaledMatrix<B, Space> b("b", p.experts, p.n, p.k);
-         const auto weights = random_matrix<float>(p.n, p.k);
-         for (std::int64_t e = 0; e < p.experts; ++e) quantize(weights, b.matrix(e));
-         const auto prepared = prepare(Exec(), b, prepare_options<A>(p.tokens));
-         const Matrix<float> c("c", p.tokens, p.n);
-         Trial trial{waited([=](const Exec& exec) {
-           grouped_matmul(exec, a, prepared, c, groups, Epilogue{}, MatmulOptions{.backend = measured_backend()});
-         })};
-         add_reference(trial, waited([=](const Exec& exec) { reference::grouped_matmul(exec, a, b, c, groups); }));
-         return trial;
-       }});
+  cases.push_back({"grouped_matmul/" + pair_name<A, B>() + extents(p) + backend_and_threads(), instruction<A, B>(),
+                   operations, traffic, [p] {
+                     const Groups<Space> groups = make_groups(p);
+                     const auto a = activations<A>(p, groups);
+                     const BatchedBlockScaledMatrix<B, Space> b("b", p.experts, p.n, p.k);
+                     const auto weights = random_matrix<float>(p.n, p.k);
+                     for (std::int64_t e = 0; e < p.experts; ++e) quantize(weights, b.matrix(e));
+                     const auto prepared = prepare(Exec(), b, prepare_options<A>(p.tokens));
+                     const Matrix<float> c("c", p.tokens, p.n);
+                     const auto workspace = workspace_for(grouped_matmul_problem(Exec(), a, prepared, c, groups));
+                     Trial trial{waited([=](const Exec& exec) {
+                       grouped_matmul(exec, a, prepared, c, groups, Epilogue{}, options_with(workspace));
+                     })};
+                     add_reference(trial,
+                                   waited([=](const Exec& exec) { reference::grouped_matmul(exec, a, b, c, groups); }));
+                     return trial;
+                   }});
 }
 
 }  // namespace

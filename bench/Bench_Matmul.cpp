@@ -71,14 +71,16 @@ Trial make_trial(const Product& p, bool prepared) {
   quantize(random_matrix<float>(p.n, p.k), first);
   auto weights = repeat(weight_turns(p, bytes<B>(p.n, p.k)), [&] { return copy_of(first); });
   const Matrix<float> c("c", p.m, p.n);
-  const MatmulOptions options{.backend = measured_backend()};
   Trial trial;
-  if (prepared) {
-    auto forms = weights.map([&](const auto& b) { return prepare(Exec(), b, prepare_options<A>(p.m)); });
-    trial.ours = waited([=](const Exec& exec) mutable { matmul(exec, a, forms.next(), c, Epilogue{}, options); });
-  } else {
-    trial.ours = waited([=](const Exec& exec) mutable { matmul(exec, a, weights.next(), c, Epilogue{}, options); });
-  }
+  const auto with = [&](auto operands) {
+    const auto workspace = workspace_for(matmul_problem(Exec(), a, operands.next(), c));
+    trial.ours = waited(
+        [=](const Exec& exec) mutable { matmul(exec, a, operands.next(), c, Epilogue{}, options_with(workspace)); });
+  };
+  if (prepared)
+    with(weights.map([&](const auto& b) { return prepare(Exec(), b, prepare_options<A>(p.m)); }));
+  else
+    with(weights);
   add_reference(trial, waited([=](const Exec& exec) mutable { reference::matmul(exec, a, weights.next(), c); }));
   add_peers<A>(trial, p, weights);
   return trial;

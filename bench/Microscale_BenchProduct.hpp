@@ -31,6 +31,15 @@ inline bool too_slow(double operations) {
   return measured_backend() == reference_name && operations > reference_operations;
 }
 
+/// Memory for what the backend needs in calls of this problem.
+inline Kokkos::View<std::uint8_t*, Space> workspace_for(const Problem& problem) {
+  return {"workspace",
+          static_cast<std::size_t>(workspace_bytes(problem, MatmulOptions{.backend = measured_backend()}))};
+}
+inline MatmulOptions options_with(const Kokkos::View<std::uint8_t*, Space>& workspace) {
+  return {.workspace = workspace, .backend = measured_backend()};
+}
+
 /// What prepare() should know about the products of A.
 template <class A>
 PrepareOptions prepare_options(std::int64_t m) {
