@@ -17,7 +17,15 @@ class Target : public Backend {
     return m_kernels ? m_kernels->prepare(problem, form, destination, native) : Status{false, not_built};
   }
   Status launch(const Problem& problem, const Config& config, void* workspace, const Native& native) const final {
-    return m_kernels ? m_kernels->launch(problem, config, workspace, native) : Status{false, not_built};
+    if (!m_kernels) return {false, not_built};
+    if (problem.b.prepared_by == this || problem.b.prepared == nullptr)
+      return m_kernels->launch(problem, config, workspace, native);
+    // Prepared by another backend: to the kernels that is the original.
+    Problem original = problem;
+    original.b.prepared_by = nullptr;
+    original.b.prepared = nullptr;
+    original.b.prepared_form = {};
+    return m_kernels->launch(original, config, workspace, native);
   }
   /// What the rules choose, and the same with one member that is not 0 halved or doubled, or switched, where it is
   /// accepted. A target that knows better overrides it.

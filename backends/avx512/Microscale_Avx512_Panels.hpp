@@ -46,6 +46,7 @@ class PanelSource {
       : m_operand(m), m_scale_shift(scale_shift), m_table(find_element_table(m.format.element)) {}
 
   int block() const { return m_operand.format.block_size; }  ///< 0: plain
+  bool fp4() const { return block() != 0 && bits_per_code(m_operand.format) == 4; }
   ScaleType scale_type() const { return m_operand.format.scale; }
   /// Whether bf16_pairs can be called.
   bool fits_bf16() const { return block() != 0 || m_operand.format == bfloat16_id; }
@@ -71,6 +72,17 @@ class PanelSource {
     return with_codes(row, rows, k, count, [&]<int Width>(const uint8_t* codes, const uint8_t* scales) {
       return expand_floats<Width>(*m_table, m_operand.format.scale, m_operand.format.block_size, codes, scales, count,
                                   panel, panel_scales);
+    });
+  }
+
+  /// Calls expand(codes, scales) with the dwords of the group's FP4 codes and its scale bytes, 16 a block.
+  template <class Expand>
+  ExponentRange fp4_codes(int64_t row, int rows, int64_t k, int count, const Expand& expand) const {
+    return with_codes(row, rows, k, count, [&]<int Width>(const uint8_t* codes, const uint8_t* scales) {
+      if constexpr (Width == 4)
+        return expand(codes, scales);
+      else
+        return ExponentRange{};
     });
   }
 
