@@ -148,11 +148,17 @@ void run(const Problem& problem, const Native& native) {
   const BlockTasks tasks(rows, blocks, native.concurrency);
   parallel_for(native, tasks.count(), [&](int64_t task) {
     const BlockTasks::Part part = tasks[task];
-    const int64_t rows_at_once = PlainMatrix(problem.c).col_stride == 1 ? 1 : 16;
-    for (int64_t r = part.row_begin; r < part.row_end; r += rows_at_once)
-      for (int64_t b = part.block_begin; b < part.block_end; b += Rows::together)
-        dequantize_rows(r, static_cast<int>(smaller(rows_at_once, part.row_end - r)), b,
-                        smaller(Rows::together, part.block_end - b));
+    // Along what is contiguous: a row, or rows next to one another.
+    const bool along_rows = problem.c.col_stride == 1;
+    const int64_t rows_at_once = along_rows ? 1 : 16, blocks_at_once = along_rows ? Rows::together : 1;
+    const int64_t row_steps = (part.row_end - part.row_begin + rows_at_once - 1) / rows_at_once;
+    const int64_t block_steps = (part.block_end - part.block_begin + blocks_at_once - 1) / blocks_at_once;
+    for (int64_t i = 0; i < row_steps * block_steps; ++i) {
+      const int64_t row = part.row_begin + (along_rows ? i / block_steps : i % row_steps) * rows_at_once;
+      const int64_t block = part.block_begin + (along_rows ? i % block_steps : i / row_steps) * blocks_at_once;
+      dequantize_rows(row, static_cast<int>(smaller(rows_at_once, part.row_end - row)), block,
+                      smaller(blocks_at_once, part.block_end - block));
+    }
   });
 }
 

@@ -23,7 +23,7 @@ inline __m512 limited_magnitude(__m512 y, float limit) {
 
 /// Bits of a where the mask has ones, of b elsewhere.
 inline __m512i select_bits(int mask, __m512i a, __m512i b) {
-  return _mm512_ternarylogic_epi32(integers(mask), a, b, 0xca);
+  return _mm512_ternarylogic_epi32(a, b, integers(mask), 0xe4);
 }
 
 /// Element::encode of 16 floats, one code a lane. NaN gives the code of the largest value with NaN's sign.
@@ -114,11 +114,7 @@ class BlockEncoder {
       m_valid = is_valid(pair);
       constexpr float inverse_max = 1.0f / element::max;
       m_factor = pair.encode * inverse_max;
-      for (int byte = 0; m_valid && byte < 127; ++byte) {
-        const float scale = Format::scale::decode(static_cast<uint8_t>(byte)) * pair.decode;
-        const bool beyond = Bits::from_float(scale) <= Bits::from_float(0x1p-128f);
-        m_multipliers[byte] = byte == 0 ? 0.0f : (beyond ? float_max : 1.0f / scale);
-      }
+      m_decode = pair.decode;
     } else {
       m_round_up = round_up(rule);
     }
@@ -171,6 +167,7 @@ class BlockEncoder {
     if constexpr (Format::scale::type == ScaleType::ue4m3) {
       if (!m_valid) nan = 0xffff;
       byte = encode_lanes<E4M3>(_mm512_mul_ps(floats_of(amax), _mm512_set1_ps(m_factor)));
+      _mm512_store_ps(multipliers, multipliers_of(byte));
     } else {
       const __m512i exponent = _mm512_srli_epi32(_mm512_add_epi32(amax, integers(m_round_up)), 23);
       byte = _mm512_max_epi32(_mm512_sub_epi32(exponent, integers(element::emax)), _mm512_setzero_si512());
@@ -178,9 +175,21 @@ class BlockEncoder {
     }
     byte = _mm512_mask_mov_epi32(byte, nan, integers(Format::scale::nan_byte));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(scales), _mm512_cvtepi32_epi8(byte));
-    if constexpr (Format::scale::type == ScaleType::ue4m3)
-      for (int b = 0; b < blocks; ++b) multipliers[b] = m_multipliers[scales[b]];
     return nan;
+  }
+
+  /// What values are multiplied by under UE4M3 bytes, one a lane: 0, or min(1 / (value of the byte * decode), FLT_MAX).
+  __m512 multipliers_of(__m512i byte) const {
+    const __m512 normal = floats_of(
+        _mm512_add_epi32(_mm512_slli_epi32(byte, 23 - E4M3::mantissa_bits), integers((127 - E4M3::bias) << 23)));
+    const __m512 subnormal = _mm512_mul_ps(_mm512_cvtepi32_ps(byte), _mm512_set1_ps(Bits::pow2(E4M3::min_exponent)));
+    const __mmask16 small = _mm512_cmplt_epi32_mask(byte, integers(1 << E4M3::mantissa_bits));
+    const __m512 scale = _mm512_mul_ps(_mm512_mask_mov_ps(normal, small, subnormal), _mm512_set1_ps(m_decode));
+    // 1 / scale would exceed FLT_MAX for scale <= 2^-128.
+    const __mmask16 beyond = _mm512_cmp_ps_mask(scale, _mm512_set1_ps(0x1p-128f), _CMP_LE_OQ);
+    const __m512 result =
+        _mm512_mask_mov_ps(_mm512_div_ps(_mm512_set1_ps(1.0f), scale), beyond, _mm512_set1_ps(float_max));
+    return _mm512_maskz_mov_ps(_mm512_test_epi32_mask(byte, byte), result);
   }
 
   static __m512i lanes(const float* v, float multiplier) {
@@ -227,10 +236,10 @@ class BlockEncoder {
     return _mm512_permutexvar_epi8(_mm512_load_si512(order), fours);
   }
 
-  int m_round_up = 0;          // E8M0
-  bool m_valid = true;         // UE4M3
-  float m_factor = 0;          // UE4M3
-  float m_multipliers[128]{};  // UE4M3: of each byte
+  int m_round_up = 0;   // E8M0
+  bool m_valid = true;  // UE4M3
+  float m_factor = 0;   // UE4M3: from amax to the value of the byte
+  float m_decode = 1;   // UE4M3
 };
 
 }  // namespace microscale::MICROSCALE_AVX512_NAMESPACE

@@ -119,6 +119,14 @@ struct PlainMatrix {
   /// Columns are nearer together in memory than rows are.
   bool columns_contiguous() const { return row_stride == 1 && col_stride != 1; }
 
+  /// Asks for `cols` columns of a row that will be read soon, as far as memory has them, before the processor would notice.
+  template <class Type>
+  void prefetch(int64_t row, int64_t col, int64_t cols) const {
+    const auto* from = reinterpret_cast<const char*>(at<Type>(row, col));
+    const auto bytes = cols * static_cast<int64_t>(sizeof(typename Type::type));
+    for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
+  }
+
   /// Rows [row, row + rows), at most 16, and columns [col, col + cols) to `values` with `pitch`, a multiple of 16; what
   /// is past `cols` up to the pitch becomes zero.
   template <class Type>
@@ -162,8 +170,10 @@ struct PlainMatrix {
   template <class Type>
   void load_transposed(int64_t row, int rows, int64_t col, int64_t cols, float* values, int64_t pitch) const {
     __m512 v[16];
-    for (int c = 0; c < 16; ++c)
+    for (int c = 0; c < 16; ++c) {
       v[c] = c < cols ? Type::load(first_lanes(rows), at<Type>(row, col + c)) : _mm512_setzero_ps();
+      prefetch<Type>(row + 32, col + c, 1);
+    }
     transpose(v);
     for (int r = 0; r < rows; ++r) _mm512_storeu_ps(values + r * pitch, v[r]);
   }

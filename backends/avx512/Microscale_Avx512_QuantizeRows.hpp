@@ -67,18 +67,13 @@ class RowQuantizer {
     const int64_t cols = smaller(m_cols - begin, pitch);
     alignas(64) uint8_t scales[Encoder::blocks];
     if (count == Encoder::blocks && cols == pitch) {
-      const float* values;
       alignas(64) float converted[Encoder::values];
+      const float* values = converted;
+      if (m_source.col_stride == 1) m_source.template prefetch<Type>(row, begin + 2 * pitch, pitch);
       if constexpr (Type::is_float) {
-        values = m_source.template at<Type>(row, begin);
-        if (m_source.col_stride != 1) {
-          m_source.template load<Type>(row, 1, begin, cols, converted, pitch);
-          values = converted;
-        }
-      } else {
-        m_source.template load<Type>(row, 1, begin, cols, converted, pitch);
-        values = converted;
+        if (m_source.col_stride == 1) values = m_source.template at<Type>(row, begin);
       }
+      if (values == converted) m_source.template load<Type>(row, 1, begin, cols, converted, pitch);
       encoder(values, codes_of(row, block), scales);
       m_scales.write(scale_row, block, scales, Encoder::blocks);
       if (block + count == m_blocks) m_scales.clear(scale_row, m_blocks, m_scales.padded(m_blocks));

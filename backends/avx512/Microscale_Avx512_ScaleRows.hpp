@@ -7,8 +7,7 @@
 
 namespace microscale::MICROSCALE_AVX512_NAMESPACE {
 
-/// The scale bytes of a matrix, a row of the buffer at a time. Four neighbours whose first column is a multiple of four
-/// lie together in all layouts but cdna4.
+/// The scale bytes of a matrix, a row of the buffer at a time.
 class ScaleRows {
  public:
   explicit ScaleRows(const Operand& operand)
@@ -19,35 +18,13 @@ class ScaleRows {
   /// `cols` up to whole tiles.
   int64_t padded(int64_t cols) const { return ScaleMap{m_layout, 0, cols}.padded_cols(); }
 
-  uint8_t& at(int64_t row, int64_t col) const {
-    return m_bytes[tile_row(m_layout, row) * m_pitch + ScaleMap{m_layout, 0, 0}.offset_in_tile_row(row, col)];
-  }
   /// `count` bytes from column `first` on.
   void write(int64_t row, int64_t first, const uint8_t* bytes, int64_t count) const {
-    if (m_layout == ScaleLayout::linear) {
-      memcpy(m_bytes + row * m_pitch + first, bytes, static_cast<size_t>(count));
-      return;
-    }
-    int64_t i = 0;
-    if (first % 4 == 0 && m_layout != ScaleLayout::cdna4) {
-      const int64_t next = 4 * tile_rows();
-      uint8_t* to = &at(row, first);
-      for (; i + 4 <= count; i += 4, to += next) memcpy(to, bytes + i, 4);
-    }
-    for (; i < count; ++i) at(row, first + i) = bytes[i];
+    for_runs(row, first, count, [&](uint8_t* to, int64_t i, auto n) { memcpy(to, bytes + i, static_cast<size_t>(n)); });
   }
   void read(int64_t row, int64_t first, uint8_t* bytes, int64_t count) const {
-    if (m_layout == ScaleLayout::linear) {
-      memcpy(bytes, m_bytes + row * m_pitch + first, static_cast<size_t>(count));
-      return;
-    }
-    int64_t i = 0;
-    if (first % 4 == 0 && m_layout != ScaleLayout::cdna4) {
-      const int64_t next = 4 * tile_rows();
-      const uint8_t* from = &at(row, first);
-      for (; i + 4 <= count; i += 4, from += next) memcpy(bytes + i, from, 4);
-    }
-    for (; i < count; ++i) bytes[i] = at(row, first + i);
+    for_runs(row, first, count,
+             [&](const uint8_t* from, int64_t i, auto n) { memcpy(bytes + i, from, static_cast<size_t>(n)); });
   }
   /// Zeroes columns [first, end).
   void clear(int64_t row, int64_t first, int64_t end) const {
@@ -56,6 +33,47 @@ class ScaleRows {
   }
 
  private:
+  // Lengths of runs that are known beforehand, so that a copy is one instruction.
+  template <int N>
+  struct Constant {
+    constexpr operator int() const { return N; }
+  };
+
+  /// f(address, i, n) for runs of n bytes, together in memory, of the i-th column and on.
+  template <class F>
+  void for_runs(int64_t row, int64_t first, int64_t count, F f) const {
+    uint8_t* bytes = m_bytes + tile_row(m_layout, row) * m_pitch;
+    switch (m_layout) {
+      case ScaleLayout::linear:
+        f(bytes + first, 0, count);
+        break;
+      case ScaleLayout::tcgen:
+        in_tiles<ScaleLayout::tcgen, 4>(bytes, row, first, count, f);
+        break;
+      case ScaleLayout::cdna4:
+        in_tiles<ScaleLayout::cdna4, 1>(bytes, row, first, count, f);
+        break;
+      case ScaleLayout::tile_8x4:
+        in_tiles<ScaleLayout::tile_8x4, 4>(bytes, row, first, count, f);
+        break;
+    }
+  }
+  template <ScaleLayout Layout, int Together, class F>
+  static void in_tiles(uint8_t* bytes, int64_t row, int64_t first, int64_t count, F f) {
+    constexpr ScaleTile tile = scale_tile(Layout);
+    // Unsigned numbers are divided by shifts alone.
+    const int r = static_cast<int>(static_cast<uint64_t>(row) % tile.rows);
+    const auto address = [&](int64_t col) {
+      const auto c = static_cast<uint64_t>(col);
+      return bytes + c / tile.cols * (tile.rows * tile.cols) +
+             offset_in_tile(Layout, r, static_cast<int>(c % tile.cols));
+    };
+    int64_t i = 0;
+    if (first % Together == 0)
+      for (; i + Together <= count; i += Together) f(address(first + i), i, Constant<Together>{});
+    for (; i < count; ++i) f(address(first + i), i, Constant<1>{});
+  }
+
   uint8_t* m_bytes;
   int64_t m_pitch;
   ScaleLayout m_layout;

@@ -261,8 +261,6 @@ const IntrinsicsCase cases[] = {
     WIDTHS(DOT, dpbusd_epi32, 32) WIDTHS(DOT, dpbusds_epi32, 32) WIDTHS(DOT, dpwssd_epi32, 32)
     WIDTHS(DOT, dpwssds_epi32, 32)
     F512("dpbf16", _mm512_dpbf16_ps(x, as_bf16(_mm512_castps_si512(y)), as_bf16(_mm512_castps_si512(z))))
-    F512("mask_dpbf16", _mm512_mask_dpbf16_ps(x, static_cast<__mmask16>(k), as_bf16(_mm512_castps_si512(y)),
-                                             as_bf16(_mm512_castps_si512(z))))
 };
 // clang-format on
 

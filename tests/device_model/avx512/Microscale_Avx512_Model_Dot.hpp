@@ -58,17 +58,12 @@ inline float dot_bf16(float acc, const uint16_t* a, const uint16_t* b) {
   const float upper = fused_bf16(from_bf16(a[1]), from_bf16(b[1]), acc);
   return fused_bf16(from_bf16(a[0]), from_bf16(b[0]), upper);
 }
+// Not under a mask: GCC 13 and older take the mask to have 8 bits, whatever the vector.
 #define MICROSCALE_MODEL_DOT_BF16(PREFIX, V, H)                                                               \
   inline V PREFIX##_dpbf16_ps(V acc, H a, H b) {                                                              \
     Lanes<V, float> result(acc);                                                                              \
     for (int i = 0; i < result.count; ++i) result[i] = dot_bf16(result[i], a.lanes + 2 * i, b.lanes + 2 * i); \
     return result;                                                                                            \
-  }                                                                                                           \
-  inline V PREFIX##_mask_dpbf16_ps(V acc, Mask<V, float> k, H a, H b) {                                       \
-    return choose<float>(k, PREFIX##_dpbf16_ps(acc, a, b), acc);                                              \
-  }                                                                                                           \
-  inline V PREFIX##_maskz_dpbf16_ps(Mask<V, float> k, V acc, H a, H b) {                                      \
-    return choose<float>(k, PREFIX##_dpbf16_ps(acc, a, b), zero<V>());                                        \
   }
 MICROSCALE_MODEL_DOT_BF16(_mm512, __m512, __m512bh)
 MICROSCALE_MODEL_DOT_BF16(_mm256, __m256, __m256bh)
