@@ -181,6 +181,10 @@ inline __m128i _mm_setr_epi8(char a, char b, char c, char d, char e, char f, cha
   const char x[] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p};
   return load<__m128i>(x);
 }
+inline __m128i _mm_set_epi8(char p, char o, char n, char m, char l, char k, char j, char i, char h, char g, char f,
+                            char e, char d, char c, char b, char a) {
+  return _mm_setr_epi8(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+}
 inline __m512 _mm512_setr_ps(float a, float b, float c, float d, float e, float f, float g, float h, float i, float j,
                              float k, float l, float m, float n, float o, float p) {
   return {{a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p}};
