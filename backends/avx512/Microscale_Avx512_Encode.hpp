@@ -105,7 +105,7 @@ class BlockEncoder {
   static constexpr FormatId id = format_id<Format>;
   static constexpr int blocks = 16;
   static constexpr int size = Format::block_size;
-  static constexpr int values = blocks * size;
+  static constexpr int value_count = blocks * size;
   static constexpr int block_bytes = static_cast<int>(packed_bytes<Format>(size));
   static constexpr int bytes = blocks * block_bytes;
 
@@ -120,14 +120,27 @@ class BlockEncoder {
     }
   }
 
-  /// values: 16 blocks, one after the other. codes: `bytes` bytes. scales: one a block.
-  void operator()(const float* v, uint8_t* codes, uint8_t* scales) const {
+  /// 16 blocks of values, one after the other, whose scales are known.
+  struct Scaled {
+    const float* values;
+    uint8_t scales[blocks];
     alignas(64) float multipliers[blocks];
-    const __mmask16 nan = find_scales(v, scales, multipliers);
-    encode(v, multipliers, codes);
-    if (nan != 0)
-      for (int b = 0; b < blocks; ++b)
-        if ((nan >> b & 1) != 0) memset(codes + b * block_bytes, 0, block_bytes);
+    __mmask16 nan;  ///< blocks whose scale is NaN
+  };
+
+  /// To find scales takes many steps of which each waits for the one before: do it for the next 16 blocks before the codes
+  /// of these.
+  void find_scales(const float* values, Scaled& scaled) const {
+    scaled.values = values;
+    scaled.nan = find_scales(values, scaled.scales, scaled.multipliers);
+  }
+
+  /// Writes `bytes` bytes.
+  void encode(const Scaled& scaled, uint8_t* codes) const {
+    encode(scaled.values, scaled.multipliers, codes);
+    if (scaled.nan == 0) return;
+    for (int b = 0; b < blocks; ++b)
+      if ((scaled.nan >> b & 1) != 0) memset(codes + b * block_bytes, 0, block_bytes);
   }
 
  private:
@@ -209,14 +222,14 @@ class BlockEncoder {
     if constexpr (width == 4) {
       // Neighbours become nibbles of a 16-bit lane; packing takes 8 of these lanes from one operand and 8 from the other.
       const __m512i weights = _mm512_set1_epi16(0x1001);
-      for (int i = 0; i < values / 16; i += 8) {
+      for (int i = 0; i < value_count / 16; i += 8) {
         const __m512i even = codes_to_bytes(vector(i), vector(i + 2), vector(i + 4), vector(i + 6));
         const __m512i odd = codes_to_bytes(vector(i + 1), vector(i + 3), vector(i + 5), vector(i + 7));
         _mm512_storeu_si512(codes + 8 * i, _mm512_packus_epi16(_mm512_maddubs_epi16(even, weights),
                                                                _mm512_maddubs_epi16(odd, weights)));
       }
     } else {
-      for (int i = 0; i < values / 16; i += 4) {
+      for (int i = 0; i < value_count / 16; i += 4) {
         const __m512i four = codes_to_bytes(vector(i), vector(i + 1), vector(i + 2), vector(i + 3));
         if constexpr (width == 8)
           _mm512_storeu_si512(codes + 16 * i, four);

@@ -36,10 +36,10 @@ class RowQuantizer {
                  part.block_begin + b, 1, scale_row + r);
       return;
     }
-    const int64_t whole = blocks / Encoder::blocks * Encoder::blocks, left = blocks - whole;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t b = 0; b < whole; b += Encoder::blocks)
-        encode(encoder, part.row_begin + r, 1, part.block_begin + b, Encoder::blocks, scale_row + r);
+    const int64_t whole = (smaller(part.block_end * Encoder::size, m_cols) / Encoder::size - part.block_begin) /
+                          Encoder::blocks * Encoder::blocks;
+    const int64_t left = blocks - whole;
+    encode_whole(encoder, part.row_begin, rows, part.block_begin, whole, scale_row);
     if (left == 0) return;
     // The ends of several rows together.
     const int64_t together = Encoder::blocks / left;
@@ -61,35 +61,64 @@ class RowQuantizer {
  private:
   uint8_t* codes_of(int64_t row, int64_t block) const { return m_data + row * m_pitch + block * Encoder::block_bytes; }
 
-  /// Blocks [block, block + count) of `rows` rows, at most 16 in all.
+  /// Blocks [block, block + count), a multiple of 16 and all of them full, of `rows` rows.
+  void encode_whole(const Encoder& encoder, int64_t row, int64_t rows, int64_t block, int64_t count,
+                    int64_t scale_row) const {
+    typename Encoder::Scaled scaled[2];
+    alignas(64) float converted[2][Encoder::value_count];
+    // The scales of one step before the codes of the step before.
+    const int64_t steps = count / Encoder::blocks * rows;
+    int64_t r = 0, b = 0, last_r = 0, last_b = 0;
+    for (int64_t i = 0; i <= steps; ++i) {
+      if (i < steps) encoder.find_scales(load(row + r, (block + b) * Encoder::size, converted[i % 2]), scaled[i % 2]);
+      if (i > 0) {
+        const typename Encoder::Scaled& last = scaled[(i - 1) % 2];
+        encoder.encode(last, codes_of(row + last_r, block + last_b));
+        write_scales(scale_row + last_r, block + last_b, last.scales, Encoder::blocks);
+      }
+      last_r = r;
+      last_b = b;
+      b += Encoder::blocks;
+      if (b == count) {
+        b = 0;
+        ++r;
+      }
+    }
+  }
+
+  /// The values of 16 blocks of a row: where they are, or in `buffer`.
+  const float* load(int64_t row, int64_t col, float* buffer) const {
+    constexpr int64_t count = Encoder::value_count;
+    if (m_source.col_stride == 1) {
+      m_source.template prefetch<Type>(row, col + 2 * count, count);
+      if constexpr (Type::is_float) return m_source.template at<Type>(row, col);
+    }
+    m_source.template load<Type>(row, 1, col, count, buffer, count);
+    return buffer;
+  }
+
+  /// Blocks [block, block + count) of `rows` rows, at most 16 in all, some of them perhaps short.
   void encode(const Encoder& encoder, int64_t row, int rows, int64_t block, int64_t count, int64_t scale_row) const {
     const int64_t begin = block * Encoder::size, pitch = count * Encoder::size;
     const int64_t cols = smaller(m_cols - begin, pitch);
-    alignas(64) uint8_t scales[Encoder::blocks];
-    if (count == Encoder::blocks && cols == pitch) {
-      alignas(64) float converted[Encoder::values];
-      const float* values = converted;
-      if (m_source.col_stride == 1) m_source.template prefetch<Type>(row, begin + 2 * pitch, pitch);
-      if constexpr (Type::is_float) {
-        if (m_source.col_stride == 1) values = m_source.template at<Type>(row, begin);
-      }
-      if (values == converted) m_source.template load<Type>(row, 1, begin, cols, converted, pitch);
-      encoder(values, codes_of(row, block), scales);
-      m_scales.write(scale_row, block, scales, Encoder::blocks);
-      if (block + count == m_blocks) m_scales.clear(scale_row, m_blocks, m_scales.padded(m_blocks));
-      return;
-    }
-    alignas(64) float values[Encoder::values];
+    alignas(64) float values[Encoder::value_count];
     alignas(64) uint8_t codes[Encoder::bytes];
+    typename Encoder::Scaled scaled;
     m_source.template load<Type>(row, rows, begin, cols, values, pitch);
-    for (int64_t i = rows * pitch; i < Encoder::values; i += 16) _mm512_storeu_ps(values + i, _mm512_setzero_ps());
-    encoder(values, codes, scales);
+    for (int64_t i = rows * pitch; i < Encoder::value_count; i += 16) _mm512_storeu_ps(values + i, _mm512_setzero_ps());
+    encoder.find_scales(values, scaled);
+    encoder.encode(scaled, codes);
     for (int r = 0; r < rows; ++r) {
       memcpy(codes_of(row + r, block), codes + r * count * Encoder::block_bytes,
              static_cast<size_t>(packed_bytes(Encoder::id, cols)));
-      m_scales.write(scale_row + r, block, scales + r * count, count);
-      if (block + count == m_blocks) m_scales.clear(scale_row + r, m_blocks, m_scales.padded(m_blocks));
+      write_scales(scale_row + r, block, scaled.scales + r * count, count);
     }
+  }
+
+  /// And zeroes the padding after the last of a row.
+  void write_scales(int64_t scale_row, int64_t block, const uint8_t* scales, int64_t count) const {
+    m_scales.write(scale_row, block, scales, count);
+    if (block + count == m_blocks) m_scales.clear(scale_row, m_blocks, m_scales.padded(m_blocks));
   }
 
   PlainMatrix m_source;
