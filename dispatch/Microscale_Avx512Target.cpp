@@ -26,10 +26,7 @@ class Avx512Target final : public Target {
   }
   Support accepts(const Problem& problem, const Config& config) const override {
     if (is_product(problem)) return avx512_product_accepts(problem, config);
-    if (config.tile_m || config.tile_n || config.tile_k || config.stages || config.cluster || config.split_k ||
-        config.swap_ab)
-      return {false, "there is nothing to configure"};
-    return {true};
+    return {config == Config{}, "there is nothing to configure"};
   }
   std::int64_t workspace_bytes(const Problem& problem, const Config& config) const override {
     return is_product(problem) ? avx512_product_workspace_bytes(problem, config) : 0;

@@ -87,8 +87,9 @@ Support avx512_product_accepts(const Problem& problem, const Config& config) {
   if (config.tile_m < 0 || config.tile_m > most_rows) return {false, "tile_m is up to 256, or 0"};
   if (config.tile_n < 0 || config.tile_n % 32 != 0) return {false, "tile_n is a multiple of 32, or 0"};
   if (config.tile_n > tile_cols_limit(problem)) return {false, "tile_n is up to 192, 96 under a gate, or 0"};
-  if (config.tile_k || config.stages || config.cluster || config.split_k || config.swap_ab)
-    return {false, "there are only tile_m and tile_n to choose"};
+  Config others = config;
+  others.tile_m = others.tile_n = 0;
+  if (others != Config{}) return {false, "there are only tile_m and tile_n to choose"};
   return {true};
 }
 

@@ -139,17 +139,33 @@ struct Hints {
   std::int64_t estimated_total_m = 0;
   std::int64_t active_experts = 0;
 };
+bool operator==(const Hints& x, const Hints& y);
 
 /// How a kernel is tiled; a backend reads what it knows. 0 means automatic.
 struct Config {
-  std::int32_t tile_m = 0;
-  std::int32_t tile_n = 0;
-  std::int32_t tile_k = 0;
-  std::int32_t stages = 0;
-  std::int32_t cluster = 0;
-  std::int32_t split_k = 0;
-  bool swap_ab = false;
+  std::int32_t tile_m = 0;              ///< rows of C a tile; of its columns if swap_ab
+  std::int32_t tile_n = 0;              ///< columns of C a tile; of its rows if swap_ab
+  std::int32_t tile_k = 0;              ///< elements of K that are loaded at a time
+  std::int32_t stages = 0;              ///< loads that are under way at the same time
+  std::int32_t cluster = 0;             ///< thread blocks of a cluster along tile_m
+  std::int32_t split_k = 0;             ///< parts of K that are added up at the end
+  bool swap_ab = false;                 ///< C^T = B A^T is computed
+  std::int32_t cluster_n = 0;           ///< thread blocks of a cluster along tile_n
+  std::int32_t cta_group = 0;           ///< thread blocks that share one tile, each on a multiprocessor of its own
+  std::int32_t k_group = 0;             ///< tiles of K that a stage hands on together
+  std::int32_t block_swizzle = 0;       ///< neighbouring tiles along one side before the next along the other; 1: none
+  std::int32_t scheduler_stages = 0;    ///< tiles that a thread block knows of, its own included; 1: no scheduler
+  std::int32_t accumulator_stages = 0;  ///< accumulators, of which one is multiplied into and others are stored
+  std::int32_t warp_m = 0;              ///< rows of a tile that a warp, or wave, computes
+  std::int32_t warp_n = 0;              ///< columns of a tile that a warp, or wave, computes
+  std::int32_t groups_per_unit = 0;     ///< persistent thread blocks a compute unit
+  bool small_n = false;                 ///< the kernel for a narrow tile_n
+  bool persistent = false;              ///< thread blocks take one tile after the other
+  bool streaming = false;               ///< b is not kept in caches
+  bool deep_prefetch = false;           ///< a is loaded two tiles ahead
 };
+/// Whether all members are equal.
+bool operator==(const Config& x, const Config& y);
 
 /// One call. quantize: a -> c. dequantize: a -> c. interleave_scales: a.scales -> c.scales. matmul: c = a b^T.
 struct Problem {

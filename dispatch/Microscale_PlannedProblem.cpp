@@ -72,8 +72,12 @@ struct Walk {
     visit.values(estimated_total_m, active_experts);
   }
   void operator()(Config& x) {
-    auto& [tile_m, tile_n, tile_k, stages, cluster, split_k, swap_ab] = x;
-    visit.values(tile_m, tile_n, tile_k, stages, cluster, split_k, swap_ab);
+    auto& [tile_m, tile_n, tile_k, stages, cluster, split_k, swap_ab, cluster_n, cta_group, k_group, block_swizzle,
+           scheduler_stages, accumulator_stages, warp_m, warp_n, groups_per_unit, small_n, persistent, streaming,
+           deep_prefetch] = x;
+    visit.values(tile_m, tile_n, tile_k, stages, cluster, split_k, swap_ab, cluster_n, cta_group, k_group,
+                 block_swizzle, scheduler_stages, accumulator_stages, warp_m, warp_n, groups_per_unit, small_n,
+                 persistent, streaming, deep_prefetch);
   }
   void operator()(Problem& x) {
     auto& [operation, execution, device, concurrency, m, n, k, a, b, c, epilogue, user_functor, quantize, groups,
@@ -200,3 +204,18 @@ bool covers(const Words& plan, const Problem& problem) {
 }
 
 }  // namespace microscale::Impl
+
+namespace microscale {
+
+bool operator==(const Config& x, const Config& y) {
+  Impl::Words of_x, of_y;
+  Impl::append_words(of_x, x);
+  Impl::append_words(of_y, y);
+  return of_x == of_y;
+}
+
+bool operator==(const Hints& x, const Hints& y) {
+  return x.estimated_total_m == y.estimated_total_m && x.active_experts == y.active_experts;
+}
+
+}  // namespace microscale

@@ -17,7 +17,7 @@ Problem planned(const Problem& problem);
 /// A short list of words in place: one is made at every call. Never grows beyond `capacity`.
 class Words {
  public:
-  static constexpr std::size_t capacity = 128;
+  static constexpr std::size_t capacity = 160;
 
   void push_back(std::uint64_t word) { m_words[m_size++] = word; }
   std::size_t size() const { return m_size; }

@@ -140,8 +140,9 @@ class Small final : public Backend {
   Support accepts(const Problem&, const Config& c) const override {
     if (c.tile_m < 0 || c.tile_n < 0) return {false, "tiles are positive"};
     if (c.tile_n % panel != 0) return {false, "tile_n is a multiple of 8"};
-    if (c.tile_k || c.stages || c.cluster || c.split_k || c.swap_ab)
-      return {false, "only tile_m and tile_n can be set"};
+    Config others = c;
+    others.tile_m = others.tile_n = 0;
+    if (others != Config{}) return {false, "only tile_m and tile_n can be set"};
     return {true};
   }
 

@@ -69,9 +69,13 @@ TEST(Explanation, AsJson) {
       std::string::npos)
       << json;
   EXPECT_NE(json.find("\"backend\":\"one\",\"why\":"), std::string::npos);
-  EXPECT_NE(json.find("\"config\":{\"tile_m\":16,\"tile_n\":0,\"tile_k\":0,\"stages\":3,\"cluster\":0,\"split_k\":0,"
-                      "\"swap_ab\":false},\"config_source\":\"backend\",\"workspace_bytes\":1024"),
-            std::string::npos)
+  EXPECT_NE(
+      json.find(
+          "\"config\":{\"tile_m\":16,\"tile_n\":0,\"tile_k\":0,\"stages\":3,\"cluster\":0,\"split_k\":0,"
+          "\"swap_ab\":false,\"cluster_n\":0,\"cta_group\":0,\"k_group\":0,\"block_swizzle\":0,\"scheduler_stages\":0,"
+          "\"accumulator_stages\":0,\"warp_m\":0,\"warp_n\":0,\"groups_per_unit\":0,\"small_n\":false,\"persistent\":"
+          "false,\"streaming\":false,\"deep_prefetch\":false},\"config_source\":\"backend\",\"workspace_bytes\":1024"),
+      std::string::npos)
       << json;
   EXPECT_NE(json.find("{\"name\":\"odd\",\"able\":false,\"reason\":\"says \\\"no\\\" \\\\ and\\u000amore\"},"
                       "{\"name\":\"reference\",\"able\":true,\"cost\":0.268"),

@@ -81,7 +81,7 @@ TEST(PlannedProblem, StructureMakesADifference) {
     Problem q = p;
     change(q);
     all.push_back(words(q));
-    EXPECT_LT(all.back().size() + 10, Impl::Words::capacity);  // there is room for options and a Config
+    EXPECT_LT(all.back().size() + 20, Impl::Words::capacity);  // there is room for options and a Config
   }
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {

@@ -391,7 +391,10 @@ TEST(Target, CandidatesAreTheNeighboursThatAreAccepted) {
     double cost(const Problem&) const override { return 1; }
     Config config(const Problem&) const override { return {.tile_m = 64, .stages = 1, .split_k = 1}; }
     Support accepts(const Problem&, const Config& c) const override {
-      return {c.tile_m <= 64 && c.split_k <= 2, "too large"};
+      Config others = c;
+      others.tile_m = others.stages = others.split_k = 0;
+      others.swap_ab = false;
+      return {c.tile_m <= 64 && c.split_k <= 2 && others == Config{}, "too large"};
     }
     std::int64_t workspace_bytes(const Problem&, const Config&) const override { return 0; }
     PreparedForm prepared_form(const Problem&) const override { return {}; }
