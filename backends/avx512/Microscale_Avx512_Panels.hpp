@@ -2,7 +2,7 @@
 #define MICROSCALE_AVX512_PANELS_HPP
 
 #include <Microscale_Avx512_Expand.hpp>
-#include <Microscale_ScaleLayout.hpp>
+#include <Microscale_Avx512_ScaleRows.hpp>
 #include <stdint.h>
 
 // Panels of any operand: plain rows of any strides, block-scaled rows in any scale layout, and the prepared form.
@@ -23,17 +23,33 @@ inline void interleave_codes(const uint8_t* codes, int64_t pitch, int rows, int 
 }
 
 /// Scale bytes of `rows` rows from row `row` of the scale buffer on, 16 a block; those of rows that do not exist are 1.
+/// `to` has room for `blocks` rounded up to 4.
 inline void interleave_scales(const Operand& m, int64_t row, int rows, int64_t block, int blocks, uint8_t* to) {
-  const int64_t columns = (m.cols + m.format.block_size - 1) / m.format.block_size;
-  const ScaleMap map{m.scale_layout, m.rows, columns};
-  const uint8_t* of_row[group_rows];
-  for (int r = 0; r < rows; ++r)  // an offset is a part of the row and a part of the column
-    of_row[r] = m.scales + tile_row(m.scale_layout, row + r) * m.scale_pitch + map.offset_in_tile_row(row + r, 0);
-  const uint8_t one = m.format.scale == ScaleType::e8m0 ? 127 : 0x38;
-  for (int b = 0; b < blocks; ++b, to += group_rows) {
-    const int64_t column = map.offset_in_tile_row(0, block + b);
-    for (int r = 0; r < rows; ++r) to[r] = of_row[r][column];
-    for (int r = rows; r < group_rows; ++r) to[r] = one;
+  const ScaleRows scales(m);
+  const __m512i one = _mm512_set1_epi8(m.format.scale == ScaleType::e8m0 ? 127 : 0x38);
+  // Byte j of all lanes, for j = 0, 1, 2, 3.
+  const __m512i order = _mm512_add_epi32(
+      _mm512_set_epi32(0x3c383430, 0x2c282420, 0x1c181410, 0x0c080400, 0x3c383430, 0x2c282420, 0x1c181410, 0x0c080400,
+                       0x3c383430, 0x2c282420, 0x1c181410, 0x0c080400, 0x3c383430, 0x2c282420, 0x1c181410, 0x0c080400),
+      _mm512_set_epi32(0x03030303, 0x03030303, 0x03030303, 0x03030303, 0x02020202, 0x02020202, 0x02020202, 0x02020202,
+                       0x01010101, 0x01010101, 0x01010101, 0x01010101, 0, 0, 0, 0));
+  for (int b = 0; b < blocks; b += 64) {
+    const int count = blocks - b < 64 ? blocks - b : 64;
+    __m512i x[group_rows];
+    for (int r = 0; r < group_rows; ++r) {
+      if (r >= rows) {
+        x[r] = one;
+      } else if (m.scale_layout == ScaleLayout::linear) {
+        x[r] = _mm512_maskz_loadu_epi8(~uint64_t{0} >> (64 - count), m.scales + (row + r) * m.scale_pitch + block + b);
+      } else {
+        alignas(64) uint8_t bytes[64] = {};
+        scales.read(row + r, block + b, bytes, count);
+        x[r] = _mm512_load_si512(bytes);
+      }
+    }
+    transpose(x);
+    for (int d = 0; 4 * d < count; ++d)
+      _mm512_store_si512(to + (b + 4 * d) * group_rows, _mm512_permutexvar_epi8(order, x[d]));
   }
 }
 
