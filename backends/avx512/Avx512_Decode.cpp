@@ -85,17 +85,18 @@ class Tile {
  private:
   static int kernel_rows(int rows) { return rows == 1 ? 1 : rows == 2 ? 2 : rows <= 4 ? 4 : max_rows; }
 
-  /// Rows from `first` on, as many as the kernel takes.
+  /// Rows from `first` on, as many as a kernel takes.
   void multiply_slab(ProductKind kind, int first, int64_t k, int64_t length) {
-    const int left = m_rows - first, step = m_kernel_rows / m_parts;
-    if (!m_packed.pack(m_a, kind, bits_per_code(m_b.format) == 4, m_row + first, left < step ? left : step,
-                       m_scale_shift, m_kernel_rows, k, length, m_piece)) {
+    const int left = m_rows - first, step = m_kernel_rows / m_parts, rows = left < step ? left : step;
+    const int of_kernel = kernel_rows(rows * m_parts);
+    if (!m_packed.pack(m_a, kind, bits_per_code(m_b.format) == 4, m_row + first, rows, m_scale_shift, of_kernel, k,
+                       length, m_piece)) {
       const int64_t slab = row_words(m_kernel_rows);
       for (int64_t done = 0; done < length; done += slab)
         multiply_slab(ProductKind::real, first, k + done, length - done < slab ? length - done : slab);
       return;
     }
-    const Kernel kernel = find_kernel(kind, bits_per_code(m_b.format), m_piece, m_kernel_rows);
+    const Kernel kernel = find_kernel(kind, bits_per_code(m_b.format), m_piece, of_kernel);
     Job job{};
     job.table = find_element_table(m_b.format.element);
     job.pieces_per_scale_log2 = m_b.format.block_size > m_piece ? 1 : 0;
@@ -123,7 +124,8 @@ class Tile {
   const int64_t m_row, m_scale_shift, m_col;
   const int m_rows, m_groups;
   const ProductKind m_kind;
-  const int m_parts, m_piece, m_kernel_rows;
+  const int m_parts, m_piece;
+  const int m_kernel_rows;  ///< of the kernels for all rows but, perhaps, the last
   PackedRows m_packed;
   alignas(64) float m_sums[2 * decode_rows * decode_cols];
 };

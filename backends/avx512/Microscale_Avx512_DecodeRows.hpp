@@ -2,8 +2,8 @@
 #define MICROSCALE_AVX512_DECODEROWS_HPP
 
 #include <Microscale_Avx512_DecodeKernel.hpp>
+#include <Microscale_Avx512_ScaleRows.hpp>
 #include <Microscale_Half.hpp>
-#include <Microscale_ScaleLayout.hpp>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,21 +39,6 @@ inline uint64_t first_bits(int64_t count) {
 }
 inline __m512i load_bytes(const uint8_t* bytes, int64_t count) {
   return _mm512_maskz_loadu_epi8(first_bits(count), bytes);
-}
-
-/// The scale bytes of `count` blocks of a row of the scale buffer, from `block` on.
-inline void copy_scales(const Operand& m, int64_t scale_row, int64_t block, int64_t count, uint8_t* out) {
-  const ScaleMap map{m.scale_layout, m.rows, (m.cols + m.format.block_size - 1) / m.format.block_size};
-  const uint8_t* row = m.scales + tile_row(m.scale_layout, scale_row) * m.scale_pitch;
-  if (m.scale_layout == ScaleLayout::linear) {
-    memcpy(out, row + block, static_cast<size_t>(count));
-    return;
-  }
-  int64_t i = 0;
-  if (m.scale_layout != ScaleLayout::cdna4)  // four scales of a row are neighbours
-    for (; i + 4 <= count && (block + i) % 4 == 0; i += 4)
-      memcpy(out + i, row + map.offset_in_tile_row(scale_row, block + i), 4);
-  for (; i < count; ++i) out[i] = row[map.offset_in_tile_row(scale_row, block + i)];
 }
 
 /// The exponents of E8M0 bytes, as floats; NaN for FF.
@@ -130,7 +115,7 @@ class PackedRows {
     const int block = a.format.block_size;
     uint8_t bytes[2048 + group_rows];
     const int64_t blocks = (length + block - 1) / block;
-    copy_scales(a, row + scale_shift, k / block, blocks, bytes);
+    ScaleRows(a).read(row + scale_shift, k / block, bytes, blocks);
     for (int64_t p = pieces; block > piece && p-- > 0;) bytes[p] = bytes[p * piece / block];
     const bool e8m0 = a.format.scale == ScaleType::e8m0;
     for (int64_t p = pieces; p < (pieces + group_rows - 1) / group_rows * group_rows; ++p) bytes[p] = e8m0 ? 127 : 0x38;

@@ -2,6 +2,7 @@
 #define MICROSCALE_AVX512_DECODEWEIGHTS_HPP
 
 #include <Microscale_Avx512_DecodeRows.hpp>
+#include <Microscale_Avx512_Layout.hpp>
 #include <stdint.h>
 
 // Groups of 16 rows of B as the kernels read them: dword vectors of codes and 16 scale bytes a block. A prepared B lies
@@ -11,11 +12,7 @@ namespace microscale::MICROSCALE_AVX512_NAMESPACE::Decode {
 class Weights {
  public:
   /// b: one matrix.
-  explicit Weights(const Operand& b)
-      : m_b(b),
-        m_bits(bits_per_code(b.format)),
-        m_blocks((b.cols + b.format.block_size - 1) / b.format.block_size),
-        m_group_bytes((b.cols + 31) / 32 * 32 * m_bits / 8 * group_rows) {}
+  explicit Weights(const Operand& b) : m_b(b), m_bits(bits_per_code(b.format)), m_form(b.format, b.rows, b.cols) {}
 
   bool prepared() const { return m_b.prepared != nullptr; }
 
@@ -30,9 +27,8 @@ class Weights {
     const uint8_t* scales = m_scales;
     if (prepared()) {
       const auto* codes = static_cast<const uint8_t*>(m_b.prepared);
-      const int64_t groups = (m_b.rows + group_rows - 1) / group_rows, g = row / group_rows;
-      job.codes = codes + g * m_group_bytes + k / 8 * m_bits * group_rows;
-      scales = codes + groups * m_group_bytes + (g * m_blocks + block) * group_rows;
+      job.codes = codes + m_form.codes_at(row / group_rows) + k / 8 * m_bits * group_rows;
+      scales = codes + m_form.scales_at(row / group_rows) + block * group_rows;
       for (int i = 0; i < blocks * group_rows; i += 64)
         _mm_prefetch(reinterpret_cast<const char*>(scales) + i + max_blocks * group_rows, _MM_HINT_T0);
     } else {
@@ -79,6 +75,7 @@ class Weights {
                         _mm512_set_epi64(0x0303030303030303, 0x0303030303030303, 0x0202020202020202, 0x0202020202020202,
                                          0x0101010101010101, 0x0101010101010101, 0, 0));
     const __m512i one = _mm512_set1_epi8(m_b.format.scale == ScaleType::e8m0 ? 127 : 0x38);
+    const ScaleRows scales(m_b);
     for (int64_t i = 0; i < count; i += 64) {
       __m512i x[group_rows];
       for (int r = 0; r < group_rows; ++r) {
@@ -91,7 +88,7 @@ class Weights {
           x[r] = load_bytes(m_b.scales + (row + r) * m_b.scale_pitch + block + i, left);
         } else {
           alignas(64) uint8_t bytes[64] = {};
-          copy_scales(m_b, row + r, block + i, left, bytes);
+          scales.read(row + r, block + i, bytes, left);
           x[r] = _mm512_load_si512(bytes);
         }
       }
@@ -140,8 +137,7 @@ class Weights {
 
   const Operand& m_b;
   const int m_bits;
-  const int64_t m_blocks;       ///< of a row
-  const int64_t m_group_bytes;  ///< of the codes of a group that is prepared
+  const avx512_layout::InterleavedForm m_form;
   alignas(64) uint8_t m_codes[1024 * group_rows];
   alignas(64) uint8_t m_scales[max_blocks * group_rows];
   alignas(64) float m_values[max_blocks * group_rows];

@@ -87,7 +87,7 @@ void check_formats(const Shape& shape, Wildness wildness, std::uint64_t seed) {
 TEST(Avx512Decode, moderate_values) {
   std::uint64_t seed = 1;
   for (const Shape& s :
-       {Shape{1, 16, 32}, {1, 1, 1}, {2, 17, 33}, {3, 40, 95}, {5, 33, 129}, {8, 48, 256}, {16, 35, 161}})
+       {Shape{1, 16, 32}, {1, 1, 1}, {2, 17, 33}, {3, 40, 95}, {5, 33, 129}, {8, 48, 256}, {13, 18, 70}, {16, 35, 161}})
     check_formats(s, Wildness::moderate, seed++);
 }
 
