@@ -2,6 +2,7 @@
 #define MICROSCALE_AVX512_PANELS_HPP
 
 #include <Microscale_Avx512_Expand.hpp>
+#include <Microscale_Avx512_Layout.hpp>
 #include <Microscale_Avx512_ScaleRows.hpp>
 #include <stdint.h>
 
@@ -114,12 +115,11 @@ class PanelSource {
     const int bits = bits_per_code(m_operand.format), block = m_operand.format.block_size;
     const int blocks = (count + block - 1) / block;
     if (m_operand.prepared != nullptr) {
-      const int64_t group_bytes = (m_operand.cols + 31) / 32 * 32 * bits / 8 * group_rows;
-      const int64_t row_blocks = (m_operand.cols + block - 1) / block;
-      const int64_t groups = (m_operand.rows + group_rows - 1) / group_rows, group = row / group_rows;
+      const avx512_layout::InterleavedForm form(m_operand.format, m_operand.rows, m_operand.cols);
       const auto* all = static_cast<const uint8_t*>(m_operand.prepared);
-      return with_width(bits, all + group * group_bytes + k / 8 * bits * group_rows,
-                        all + groups * group_bytes + (group * row_blocks + k / block) * group_rows, expand);
+      const int64_t group = row / group_rows;
+      return with_width(bits, all + form.codes_at(group) + k / 8 * bits * group_rows,
+                        all + form.scales_at(group) + k / block * group_rows, expand);
     }
     alignas(64) uint8_t codes[max_stretch * group_rows], scales[max_stretch / 8 * group_rows];
     const uint8_t* data = static_cast<const uint8_t*>(m_operand.data) + row * m_operand.row_stride;
