@@ -51,9 +51,10 @@ concept RealView = Kokkos::is_view_v<V> && RealValue<typename V::value_type> &&
 namespace Impl {
 
 template <class T>
-inline constexpr ElementId element_id = std::same_as<T, half>   ? float16_id.element
-                                        : std::same_as<T, bf16> ? bfloat16_id.element
-                                                                : float32_id.element;
+inline constexpr ElementId element_id = std::same_as<T, half>     ? float16_id.element
+                                        : std::same_as<T, bf16>   ? bfloat16_id.element
+                                        : std::same_as<T, double> ? float64_id.element
+                                                                  : float32_id.element;
 
 /// A matrix in memory by pointer and strides (in elements): how kernels see Views, whatever their layout.
 template <class T>

@@ -5,11 +5,9 @@
 namespace microscale::Impl {
 namespace {
 
-constexpr FormatId float64_id{{11, 52, Specials::ieee}, 0, ScaleType::none, false, Packing::dense};
-
-bool is_read(FormatId format) { return format == float32_id || format == float16_id || format == bfloat16_id; }
-
-bool is_written(FormatId format) { return is_read(format) || format == float64_id; }
+bool is_plain(FormatId format) {
+  return format == float32_id || format == float16_id || format == bfloat16_id || format == float64_id;
+}
 
 bool is_block_format(FormatId format) {
   return format == format_id<NVFP4> || format == format_id<MXFP4> || format == format_id<MXFP8_E4M3> ||
@@ -17,6 +15,7 @@ bool is_block_format(FormatId format) {
          format == format_id<MXFP6_E2M3_Bytes> || format == format_id<MXFP6_E3M2_Bytes>;
 }
 
+constexpr Support no_kernel_for_type{false, "only float, double, half and bf16 values"};
 constexpr Support no_kernel_for_format{false, "no kernel for this block format"};
 
 double elements(const Operand& operand) {
@@ -36,10 +35,10 @@ Support avx512_conversion_supports(const Problem& problem) {
   switch (problem.operation) {
     case Operation::quantize:
     case Operation::grouped_quantize:
-      if (!is_read(problem.a.format)) return {false, "only float, half and bf16 sources"};
+      if (!is_plain(problem.a.format)) return no_kernel_for_type;
       return is_block_format(problem.c.format) ? Support{true} : no_kernel_for_format;
     case Operation::dequantize:
-      if (!is_written(problem.c.format)) return {false, "only float, double, half and bf16 destinations"};
+      if (!is_plain(problem.c.format)) return no_kernel_for_type;
       return is_block_format(problem.a.format) ? Support{true} : no_kernel_for_format;
     case Operation::interleave_scales:
       return {true};

@@ -182,6 +182,7 @@ std::string to_string(ElementId e) {
   if (e == float32_id.element) return "float";
   if (e == float16_id.element) return "half";
   if (e == bfloat16_id.element) return "bf16";
+  if (e == float64_id.element) return "double";
   std::string bits = "e";
   bits.append(std::to_string(e.exponent_bits)).append("m").append(std::to_string(e.mantissa_bits));
   if (e.specials == usual_specials(e)) return bits;

@@ -62,6 +62,8 @@ MICROSCALE_FUNCTION constexpr std::int64_t packed_bytes(FormatId f, std::int64_t
 inline constexpr FormatId float32_id{{8, 23, Specials::ieee}, 0, ScaleType::none, false, Packing::dense};
 inline constexpr FormatId float16_id{{5, 10, Specials::ieee}, 0, ScaleType::none, false, Packing::dense};
 inline constexpr FormatId bfloat16_id{{8, 7, Specials::ieee}, 0, ScaleType::none, false, Packing::dense};
+/// And what only quantize and dequantize take.
+inline constexpr FormatId float64_id{{11, 52, Specials::ieee}, 0, ScaleType::none, false, Packing::dense};
 
 }  // namespace MICROSCALE_ISA
 }  // namespace microscale

@@ -166,7 +166,7 @@ void run(const Problem& problem, const Native& native) {
 
 Status dequantize(const Problem& problem, const Config&, void*, const Native& native) {
   with_format(problem.a.format, [&](auto format) {
-    with_output_type(problem.c.format,
+    with_type(problem.c.format,
                      [&](auto type) { run<typename decltype(format)::type, decltype(type)>(problem, native); });
   });
   return {};

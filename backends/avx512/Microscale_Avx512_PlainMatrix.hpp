@@ -79,8 +79,16 @@ struct HalfType {
  private:
   static __m256i rounded(__m512 v) { return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 };
+/// Rounded to float when read.
 struct DoubleType {
   using type = double;
+  static constexpr bool is_float = false;
+  static __m512 load(const void* p) { return load(0xffff, p); }
+  static __m512 load(__mmask16 k, const void* p) {
+    const __m512d low = _mm512_maskz_loadu_pd(static_cast<__mmask8>(k), p);
+    const __m512d high = _mm512_maskz_loadu_pd(static_cast<__mmask8>(k >> 8), static_cast<const double*>(p) + 8);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
+  }
   static void store(void* p, __m512 v) { store(p, 0xffff, v); }
   static void store(void* p, __mmask16 k, __m512 v) {
     _mm512_mask_storeu_pd(p, static_cast<__mmask8>(k), _mm512_cvtps_pd(_mm512_castps512_ps256(v)));
@@ -89,18 +97,12 @@ struct DoubleType {
   }
 };
 
-inline constexpr FormatId float64_id{{11, 52, Specials::ieee}, 0, ScaleType::none, false, Packing::dense};
-
-/// Calls f with the one of the types above that a plain format is: of those that can be read, and of all.
+/// Calls f with the one of the types above that a plain format is.
 template <class F>
 void with_type(FormatId format, F f) {
   if (format == float32_id) f(FloatType{});
   if (format == bfloat16_id) f(Bf16Type{});
   if (format == float16_id) f(HalfType{});
-}
-template <class F>
-void with_output_type(FormatId format, F f) {
-  with_type(format, f);
   if (format == float64_id) f(DoubleType{});
 }
 
