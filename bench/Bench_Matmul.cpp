@@ -22,6 +22,13 @@ auto activations(std::int64_t rows, std::int64_t cols) {
   }
 }
 
+/// A call that keeps its operands; empty if it is.
+template <class Operands>
+std::function<void()> owning(const Operands& operands, const std::function<void()>& call) {
+  if (!call) return {};
+  return [operands, call] { call(); };
+}
+
 /// What a peer multiplies, and the memory of it.
 template <class T>
 struct PeerOperands {
@@ -39,28 +46,28 @@ struct PeerOperands {
   }
 };
 
-/// Adds a peer whose call needs `operands` to live, unless it is empty.
-template <class Operands>
-void add_peer(Trial& trial, const char* name, const Operands& operands, const std::function<void()>& call) {
-  if (call) trial.peers.push_back({name, [operands, call] { call(); }});
-}
-
 template <class A, class Weights>
 void add_peers(Trial& trial, const Product& p, Turns<Weights> weights) {
   if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Space>::accessible) {
-    const PeerOperands<bf16> narrow(p, weight_turns(p, bytes<bf16>(p.n, p.k)));
-    add_peer(trial, "onednn_bf16", narrow, onednn_bf16(narrow.product(p), PeerWeights::packed));
-    if constexpr (std::is_same_v<A, bf16>) {
-      const PeerOperands<bf16> scratch(p, 1);
-      if (const auto multiply = onednn_bf16(scratch.product(p), PeerWeights::plain))
-        trial.peers.push_back({"dequantize_onednn_bf16", waited([=](const Exec& exec) mutable {
+    trial.peers.push_back({"onednn_bf16", [p] {
+                             const PeerOperands<bf16> operands(p, weight_turns(p, bytes<bf16>(p.n, p.k)));
+                             return owning(operands, onednn_bf16(operands.product(p), PeerWeights::packed));
+                           }});
+    if constexpr (std::is_same_v<A, bf16>)
+      trial.peers.push_back({"dequantize_onednn_bf16", [p, weights] {
+                               const PeerOperands<bf16> scratch(p, 1);
+                               const auto multiply = onednn_bf16(scratch.product(p), PeerWeights::plain);
+                               if (!multiply) return multiply;
+                               return waited([=](const Exec& exec) mutable {
                                  dequantize(exec, weights.next(), scratch.b[0], {.backend = measured_backend()});
                                  exec.fence();
                                  multiply();
-                               })});
-    }
-    const PeerOperands<float> wide(p, weight_turns(p, bytes<float>(p.n, p.k)));
-    add_peer(trial, "openblas_f32", wide, openblas_f32(wide.product(p)));
+                               });
+                             }});
+    trial.peers.push_back({"openblas_f32", [p] {
+                             const PeerOperands<float> operands(p, weight_turns(p, bytes<float>(p.n, p.k)));
+                             return owning(operands, openblas_f32(operands.product(p)));
+                           }});
   }
 }
 

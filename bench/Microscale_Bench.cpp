@@ -11,7 +11,8 @@ std::string_view measured_backend() {
 }
 
 void add_reference(Trial& trial, std::function<void()> call) {
-  if (measured_backend() != reference_name) trial.peers.push_back({"reference", std::move(call)});
+  if (measured_backend() != reference_name)
+    trial.peers.push_back({"reference", [call = std::move(call)] { return call; }});
 }
 
 std::string upper(std::string_view name) {

@@ -21,10 +21,11 @@ using Space = Exec::memory_space;
 template <class T>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Space>;
 
-/// Somebody else who does the same. `call` is one call, waited for.
+/// Somebody else who does the same. `set` allocates and fills what that takes, and returns what makes one call and waits
+/// for it; empty if this machine cannot.
 struct Peer {
   std::string name;
-  std::function<void()> call;
+  std::function<std::function<void()>()> set;
 };
 
 /// A case with its operands allocated and filled.

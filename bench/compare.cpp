@@ -79,7 +79,8 @@ struct Contestant {
 std::vector<Contestant> measure(const Trial& trial, const std::regex& peers, const Effort& effort, int threads) {
   std::vector<Contestant> contestants{{"", trial.ours}};
   for (const Peer& peer : trial.peers)
-    if (std::regex_search(peer.name, peers)) contestants.push_back({peer.name, peer.call});
+    if (std::regex_search(peer.name, peers))
+      if (auto call = peer.set()) contestants.push_back({peer.name, std::move(call)});
   for (Contestant& c : contestants) {
     double once = c.sample(threads);  // page faults, plans and thread pools are in it, so it does not count
     if (once < effort.budget / 4) once = std::max(c.sample(threads), 1e-9);
