@@ -23,9 +23,12 @@ Status prepare(const Problem& problem, const PreparedForm&, void* destination, c
       if (bytes > 0) interleave_codes(from + done, m.row_stride, rows, bytes, unit);
       memcpy(codes + done * group_rows, unit, static_cast<size_t>(smaller(size - done, 64) * group_rows));
     }
-    for (int64_t block = 0; block < form.row_blocks; block += 1024)
-      interleave_scales(m, row, rows, block, static_cast<int>(smaller(form.row_blocks - block, 1024)),
-                        to + form.scales_at(group) + block * group_rows);
+    for (int64_t block = 0; block < form.row_blocks; block += 64) {
+      alignas(64) uint8_t scales[64 * group_rows];
+      const int blocks = static_cast<int>(smaller(form.row_blocks - block, 64));
+      interleave_scales(m, row, rows, block, blocks, scales);
+      memcpy(to + form.scales_at(group) + block * group_rows, scales, static_cast<size_t>(blocks * group_rows));
+    }
     const int64_t end = form.scales_at(form.groups);
     if (group + 1 == form.groups) memset(to + end, 0, static_cast<size_t>(form.bytes() - end));
   });

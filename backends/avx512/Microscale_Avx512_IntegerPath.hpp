@@ -37,8 +37,9 @@ struct IntegerPanel {
 
 inline constexpr float integer_magic = 0x1.8p23f;
 
-/// Whether the float arithmetic above is exact: no scale is near the ends of the range of floats.
-inline bool is_exact_in_integers(const ExponentRange& scales) { return scales.low >= -60 && scales.high <= 60; }
+/// Whether the float arithmetic above is exact: no scaled dot product is subnormal, and none overflows (they are below
+/// 1153 * 2^(58 + 58)).
+inline bool is_exact_in_integers(const ExponentRange& scales) { return scales.low >= -60 && scales.high <= 58; }
 
 /// Expands codes of one group. `block` and `type` are the operand's; piece: 16 or 32, a divisor of block. Returns the range
 /// of the scales.
