@@ -29,7 +29,7 @@ enum class Sm100Regime : std::int32_t { decode = 8, small_prefill = 64, large_pr
 struct TunedStages {
   std::int64_t n;
   std::int64_t k;
-  std::int32_t regime;  ///< 64: small prefill, -1: large prefill
+  std::int32_t regime;  ///< 64: small prefill, -1: large prefill, 8: decode
   std::int32_t stages;
 };
 
