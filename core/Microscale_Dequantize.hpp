@@ -27,8 +27,7 @@ namespace reference {
 template <ExecutionSpace Exec, BlockFormat Format, class Space, class Dst>
 void dequantize(const Exec& exec, const BlockScaledMatrix<Format, Space>& src, const Dst& dst) {
   const auto destination = Impl::checked_dequantize_destination<Exec>(src, dst);
-  Kokkos::parallel_for("microscale::dequantize[reference]", Impl::IndexRange<Exec>(exec, 0, src.rows() * src.blocks()),
-                       Impl::DequantizeKernel(src.handle(), destination));
+  Impl::dequantize_matrix("microscale::dequantize[reference]", exec, src.handle(), destination);
 }
 
 }  // namespace reference

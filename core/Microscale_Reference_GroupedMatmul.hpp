@@ -117,6 +117,8 @@ void run_grouped_matmul(const std::string& label, const Exec& exec, const Groupe
     const auto grid = TileGrid::make<A, B, C>(1, call.c.rows, call.padded_units, exec.concurrency());
     Kokkos::parallel_for(label, TileRange<Exec>(exec, 0, grid.size(), Kokkos::ChunkSize(1)),
                          GroupedMatmulTiles<Kernel>{call, grid});
+  } else if constexpr (TeamGrid<C, TeamShapeOf<Exec>>::fits) {
+    run_by_teams<GroupedMatmulTeams>(label, exec, call, 1, call.c.rows);
   } else {
     Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, call.c.rows * call.padded_units),
                          GroupedMatmulUnits<Kernel>{call});

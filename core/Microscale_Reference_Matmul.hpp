@@ -2,6 +2,7 @@
 #define MICROSCALE_REFERENCE_MATMUL_HPP
 
 #include <Microscale_Reference_Epilogue.hpp>
+#include <Microscale_Reference_MatmulTeams.hpp>
 #include <Microscale_Reference_ProductTile.hpp>
 #include <Microscale_Reference_Quantize.hpp>
 
@@ -10,8 +11,8 @@
 #include <string>
 
 // The portable matmul kernels. They know formats and types of values, not Views. What one call needs is gathered in a
-// MatmulSlice for each matrix of a batch or each expert of a group; a kernel's index is a tile of C on the host, and
-// one unit of C (an element or a block) elsewhere.
+// MatmulSlice for each matrix of a batch or each expert of a group. A tile of C is one index on the host and one team
+// elsewhere; only where C has blocks that tiles cannot be cut into, an index is one unit of C (an element or a block).
 namespace microscale::Impl {
 
 /// Equal matrices at equal distances.
@@ -213,6 +214,8 @@ void run_matmul(const std::string& label, const Exec& exec, const MatmulKernel<A
     const auto grid = TileGrid::make<A, B, C>(call.batch, call.padded_rows, call.padded_units, exec.concurrency());
     Kokkos::parallel_for(label, TileRange<Exec>(exec, 0, grid.size(), Kokkos::ChunkSize(1)),
                          MatmulTiles<Kernel>{call, grid});
+  } else if constexpr (TeamGrid<C, TeamShapeOf<Exec>>::fits) {
+    run_by_teams<MatmulTeams>(label, exec, call, call.batch, call.padded_rows);
   } else {
     Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, call.batch * call.padded_rows * call.padded_units),
                          MatmulUnits<Kernel>{call});

@@ -5,6 +5,7 @@
 #include <Microscale_Concepts.hpp>
 #include <Microscale_Interface.hpp>
 #include <Microscale_MatrixHandle.hpp>
+#include <Microscale_Reference_QuantizeTiles.hpp>
 
 #include <cstdint>
 #include <string>
@@ -44,11 +45,6 @@ KOKKOS_INLINE_FUNCTION void load_values(const Source& source, std::int64_t r, st
     source.load(r, begin, count, values);
   else
     for (int i = 0; i < count; ++i) values[i] = source(r, begin + i);
-}
-
-/// *amax = max(*amax, value), by many threads at once.
-KOKKOS_INLINE_FUNCTION void raise_maximum(float* amax, float value) {
-  if (Kokkos::atomic_load(amax) < value) Kokkos::atomic_max(amax, value);
 }
 
 /// Largest finite magnitude of a source, as a running maximum in *amax (0 or more beforehand).
@@ -195,11 +191,19 @@ template <class Format, class Exec, class Source>
 void quantize_source(const std::string& label, const Exec& exec, const Source& source,
                      const MatrixHandle<Format>& destination, const QuantizeData& options) {
   resolve_tensor_scale<Format>(label, exec, destination.tensor_scale, options, [&](float* amax) {
-    const AmaxKernel<Source> kernel(source, amax);
-    Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.lines * kernel.chunks), kernel);
+    if constexpr (is_host<Exec>) {
+      const AmaxKernel<Source> kernel(source, amax);
+      Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.lines * kernel.chunks), kernel);
+    } else {
+      find_amax_by_tiles(label, exec, source, amax);
+    }
   });
-  const QuantizeKernel<Format, Source> kernel(source, destination, options);
-  Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.units), kernel);
+  if constexpr (is_host<Exec> || !fits_element_tiles<Format>) {
+    const QuantizeKernel<Format, Source> kernel(source, destination, options);
+    Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, kernel.padded_rows * kernel.units), kernel);
+  } else {
+    quantize_by_tiles<Format>(label, exec, source, destination, options);
+  }
 }
 
 /// One index is one block of the source.
@@ -226,6 +230,17 @@ struct DequantizeKernel {
       for (int i = 0; i < count; ++i) to[i * destination.col_stride] = static_cast<T>(values[i]);
   }
 };
+
+/// Writes the values of a matrix to a destination of the same extents.
+template <class Format, class Exec, class T>
+void dequantize_matrix(const std::string& label, const Exec& exec, const MatrixHandle<Format>& source,
+                       const StridedMatrix<T>& destination) {
+  if constexpr (is_host<Exec> || !fits_element_tiles<Format>)
+    Kokkos::parallel_for(label, IndexRange<Exec>(exec, 0, source.rows * source.map.cols),
+                         DequantizeKernel(source, destination));
+  else
+    dequantize_by_tiles(label, exec, source, destination);
+}
 
 }  // namespace microscale::Impl
 

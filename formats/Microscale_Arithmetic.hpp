@@ -9,7 +9,7 @@
 namespace microscale::inline MICROSCALE_ISA {
 
 MICROSCALE_FUNCTION inline float mul(float a, float b) {
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+#if MICROSCALE_DEVICE_CODE
   return __fmul_rn(a, b);
 #else
   return a * b;
@@ -17,7 +17,7 @@ MICROSCALE_FUNCTION inline float mul(float a, float b) {
 }
 
 MICROSCALE_FUNCTION inline float add(float a, float b) {
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+#if MICROSCALE_DEVICE_CODE
   return __fadd_rn(a, b);
 #else
   return a + b;

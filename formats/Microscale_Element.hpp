@@ -38,6 +38,7 @@ struct MiniFloat {
 
   /// The value of a code, exactly. Bits above the element's own are ignored.
   MICROSCALE_FORCEINLINE_FUNCTION static constexpr float decode(std::uint8_t code) {
+    if constexpr (MICROSCALE_DEVICE_CODE != 0) return decode_by_lane(code);
     const std::uint32_t sign = static_cast<std::uint32_t>(code & sign_bit) << (31 - ExponentBits - MantissaBits);
     const auto mag = static_cast<std::int32_t>(code & (sign_bit - 1u));
     // Branch-free by masks of sign bits, as encode() and for the same reason.
@@ -61,6 +62,7 @@ struct MiniFloat {
 
   /// Round to nearest, ties to even, saturating at +-max (Inf too); the sign of zero is kept. NaN gives nan_code.
   MICROSCALE_FORCEINLINE_FUNCTION static constexpr std::uint8_t encode(float x) {
+    if constexpr (MICROSCALE_DEVICE_CODE != 0) return encode_by_lane(x);
     // Branch-free, on signed integers, so that a loop over a block vectorizes even with SSE2. Conditions are masks made
     // of sign bits, because the compiler would turn ?: into a branch.
     const auto u = Bits::from_float(x);
@@ -84,6 +86,47 @@ struct MiniFloat {
 
   /// double is rounded to float first.
   MICROSCALE_FUNCTION static constexpr std::uint8_t encode(double x) { return encode(static_cast<float>(x)); }
+
+  /// decode() and encode() in the fewest operations for processors that take one element a lane, as GPUs do: half as many
+  /// integer operations as the forms above, which CPUs vectorize better. The results are the same.
+  MICROSCALE_FORCEINLINE_FUNCTION static constexpr float decode_by_lane(std::uint8_t code) {
+    const std::uint32_t mag = code & (sign_bit - 1u);
+    const std::uint32_t sign = static_cast<std::uint32_t>(code & sign_bit) << (31 - ExponentBits - MantissaBits);
+    // Read as binary32, exponent and mantissa are the value times 2^(bias - 127), of subnormal codes too.
+    const float value = Bits::to_float(sign | mag << mantissa_shift) * Bits::pow2(127 - bias);
+    if constexpr (S == Specials::none) return value;
+    if constexpr (S == Specials::nan_only)
+      return mag > max_code ? Bits::to_float(sign | Bits::quiet_nan) : value;
+    else
+      return mag > max_code ? Bits::to_float(sign | (mag > max_code + 1u ? Bits::quiet_nan : Bits::infinity)) : value;
+  }
+  MICROSCALE_FORCEINLINE_FUNCTION static constexpr std::uint8_t encode_by_lane(float x) {
+    const std::uint32_t u = Bits::from_float(x), mag = u & Bits::magnitude;
+    std::uint32_t code = 0;
+    if constexpr (ExponentBits == 2) {
+      // Three grids, each twice as coarse as the one before: the code is the least of what they and the largest give,
+      // because each grid has its own codes right and gives more than the right one elsewhere. An ulp of `one` is 1.
+      constexpr float one = 0x1.8p23f;
+      constexpr std::uint32_t zero = Bits::from_float(one), step = 1u << MantissaBits;
+      const float y = Bits::to_float(mag);
+      const std::uint32_t fine = Bits::from_float(y * Bits::pow2(-min_exponent) + one);
+      const std::uint32_t middle = Bits::from_float(y * Bits::pow2(-min_exponent - 1) + (one + step));
+      const std::uint32_t coarse = Bits::from_float(y * Bits::pow2(-min_exponent - 2) + (one + 2 * step));
+      code = fine < middle ? fine : middle;
+      code = coarse < code ? coarse : code;
+      code = (code < zero + max_code ? code : zero + max_code) & (sign_bit - 1u);
+    } else {
+      constexpr std::uint32_t largest = Bits::from_float(max), least_normal = Bits::from_float(Bits::pow2(1 - bias));
+      const std::uint32_t m = mag < largest ? mag : largest, exponent = m & Bits::infinity;
+      const std::uint32_t binade = exponent > least_normal ? exponent : least_normal;
+      // One ulp of this is the distance of elements in the binade, so that the addition rounds to them.
+      const std::uint32_t grid = binade + (static_cast<std::uint32_t>(mantissa_shift) << 23);
+      code = Bits::from_float(Bits::to_float(m) + Bits::to_float(grid)) - grid +
+             ((binade - least_normal) >> mantissa_shift);
+    }
+    const std::uint32_t sign = (u >> (31 - ExponentBits - MantissaBits)) & sign_bit;
+    return static_cast<std::uint8_t>(mag > Bits::infinity ? nan_code : sign | code);
+  }
 
   MICROSCALE_FUNCTION static constexpr bool is_nan(std::uint8_t code) {
     const int mag = code & (sign_bit - 1);

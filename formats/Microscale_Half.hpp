@@ -47,6 +47,10 @@ struct half {
   MICROSCALE_FUNCTION constexpr explicit operator float() const {
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
     const std::uint32_t mag = bits & 0x7fffu;
+    if constexpr (MICROSCALE_DEVICE_CODE != 0) {  // without branches; exact, of subnormals too
+      const std::uint32_t value = Bits::from_float(Bits::to_float(mag << 13) * 0x1p112f);
+      return Bits::to_float(sign | value | (mag >= 0x7c00u ? Bits::infinity : 0u));
+    }
     if (mag < 0x0400u) return Bits::to_float(sign | Bits::from_float(static_cast<float>(mag) * 0x1p-24f));
     if (mag >= 0x7c00u) return Bits::to_float(sign | Bits::infinity | ((mag & 0x03ffu) << 13));
     return Bits::to_float(sign | ((mag << 13) + ((127u - 15u) << 23)));

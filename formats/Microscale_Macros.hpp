@@ -12,6 +12,13 @@
 #define MICROSCALE_FUNCTION
 #endif
 
+// Code that runs on a GPU: one element a lane, multiplications cheap, 64-bit integers and branches dear.
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+#define MICROSCALE_DEVICE_CODE 1
+#else
+#define MICROSCALE_DEVICE_CODE 0
+#endif
+
 // For what a loop over a block calls: left as a call, it keeps the loop from being vectorized, and in a large kernel
 // compilers do leave it.
 #if defined(__GNUC__)

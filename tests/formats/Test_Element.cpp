@@ -119,6 +119,27 @@ TEST(Element, EncodesRandomBinary32) {
   EXPECT_EQ(seen, 5 * 64);
 }
 
+// What GPUs compute, against what CPUs do: every code, and binary32 values of every exponent and leading mantissa with
+// trailing bits just below, on and above the midpoints.
+TEST(Element, FormsByLaneGiveTheSame) {
+  const auto check = []<class E>(E) {
+    for (int code = 0; code < 256; ++code) {
+      const auto c = static_cast<std::uint8_t>(code);
+      ASSERT_EQ(canonical(E::decode_by_lane(c)), canonical(E::decode(c))) << E::name << " " << std::hex << code;
+    }
+    for (std::uint32_t high = 0; high < 1u << 19; ++high)
+      for (const std::uint32_t low : {0u, 1u, 0x0fffu, 0x1000u, 0x1001u, 0x1fffu}) {
+        const float x = Bits::to_float(high << 13 | low);
+        ASSERT_EQ(E::encode_by_lane(x), E::encode(x)) << E::name << " " << std::hex << (high << 13 | low);
+      }
+  };
+  check(E2M1());
+  check(E2M3());
+  check(E3M2());
+  check(E4M3());
+  check(E5M2());
+}
+
 TEST(Element, DoubleIsRoundedToFloatFirst) {
   EXPECT_EQ(E2M1::encode(5.0 + 1e-12), 6);  // a tie after the first rounding, so to even
   EXPECT_EQ(E2M1::encode(0.25 + 1e-12), 0);
