@@ -11,39 +11,40 @@ struct IntegerScratch {
   IntegerPanel b[3];
 };
 
-/// c = the tile, of FP4 operands. false: some scales are too extreme for that, and c is spoilt.
+/// c = the tile, of FP4 operands, by pieces of Piece columns. false: some scales are too extreme for that, and c is spoilt.
+template <int Piece>
 bool multiply_tile_integers(const TileOfProduct& tile, IntegerScratch& scratch, float* c, int64_t c_pitch) {
-  const int piece = tile.a.block() == 16 || tile.b.block() == 16 ? 16 : 32;
+  const auto panel = [&]<bool OfB>(const PanelSource& source, int64_t row, int rows, int64_t k, int count,
+                                   IntegerPanel& to) {
+    return source.fp4_codes(row, rows, k, count, [&](const uint8_t* codes, const uint8_t* scales) {
+      return expand_integers<OfB, Piece>(source.scale_type(), source.block(), codes, scales, count, to);
+    });
+  };
   for (int r = 0; r < tile.rows; ++r) memset(c + r * c_pitch, 0, sizeof(float) * 16 * tile.vectors());
   for (int64_t k = 0; k < tile.k; k += IntegerPanel::columns) {
-    const int count = static_cast<int>(smaller(tile.k - k, IntegerPanel::columns)),
-              pieces = (count + piece - 1) / piece;
+    const int count = static_cast<int>(smaller(tile.k - k, IntegerPanel::columns));
+    const int pieces = (count + Piece - 1) / Piece;
     ExponentRange a_range;
     for (int g = 0; g < tile.row_groups(); ++g)
-      a_range.include(tile.a.fp4_codes(tile.row + g * group_rows, tile.rows_of_group(g), k, count,
-                                       [&](const uint8_t* codes, const uint8_t* scales) {
-                                         return expand_integers<false>(tile.a.scale_type(), tile.a.block(), piece,
-                                                                       codes, scales, count, scratch.a[g]);
-                                       }));
+      a_range.include(panel.template operator()<false>(tile.a, tile.row + g * group_rows, tile.rows_of_group(g), k,
+                                                       count, scratch.a[g]));
     if (!is_exact_in_integers(a_range)) return false;
     const bool done = for_column_steps(tile.vectors(), [&](int v, int n) {
       ExponentRange b_range;
       for (int i = 0; i < n; ++i)
-        b_range.include(tile.b.fp4_codes(tile.column + (v + i) * group_rows, tile.columns_of_vector(v + i), k, count,
-                                         [&](const uint8_t* codes, const uint8_t* scales) {
-                                           return expand_integers<true>(tile.b.scale_type(), tile.b.block(), piece,
-                                                                        codes, scales, count, scratch.b[i]);
-                                         }));
+        b_range.include(panel.template operator()<true>(tile.b, tile.column + (v + i) * group_rows,
+                                                        tile.columns_of_vector(v + i), k, count, scratch.b[i]));
       if (!is_exact_in_integers(b_range)) return false;
-      if (piece == 16)
-        multiply_integers<4>(tile.rows, n, pieces, scratch.a, scratch.b, c + 16 * v, c_pitch);
-      else
-        multiply_integers<8>(tile.rows, n, pieces, scratch.a, scratch.b, c + 16 * v, c_pitch);
+      multiply_integers<Piece / 4>(tile.rows, n, pieces, scratch.a, scratch.b, c + 16 * v, c_pitch);
       return true;
     });
     if (!done) return false;
   }
   return true;
+}
+bool multiply_tile_integers(const TileOfProduct& tile, IntegerScratch& scratch, float* c, int64_t c_pitch) {
+  return tile.a.block() == 16 || tile.b.block() == 16 ? multiply_tile_integers<16>(tile, scratch, c, c_pitch)
+                                                      : multiply_tile_integers<32>(tile, scratch, c, c_pitch);
 }
 
 union Scratch {

@@ -41,42 +41,43 @@ inline constexpr float integer_magic = 0x1.8p23f;
 /// 1153 * 2^(58 + 58)).
 inline bool is_exact_in_integers(const ExponentRange& scales) { return scales.low >= -60 && scales.high <= 58; }
 
-/// Expands codes of one group. `block` and `type` are the operand's; piece: 16 or 32, a divisor of block. Returns the range
-/// of the scales.
-template <bool OfB>
-ExponentRange expand_integers(ScaleType type, int block, int piece, const uint8_t* codes, const uint8_t* scales,
-                              int count, IntegerPanel& panel) {
-  const __m512i nibble = _mm512_set1_epi8(0x0f);
+/// Expands codes of one group. `block` and `type` are the operand's; Piece: 16 or 32, a divisor of block. Returns the
+/// range of the scales.
+template <bool OfB, int Piece>
+ExponentRange expand_integers(ScaleType type, int block, const uint8_t* codes, const uint8_t* scales, int count,
+                              IntegerPanel& panel) {
+  const __m512i nibble = _mm512_set1_epi8(0x0f), twelves = _mm512_set1_epi8(12);
   // Doubled E2M1 values, 16 bytes for each 128-bit part.
   const __m512i doubled = _mm512_broadcast_i32x4(_mm_set_epi8(-12, -8, -6, -4, -3, -2, -1, 0, 12, 8, 6, 4, 3, 2, 1, 0));
-  const __m512i table = OfB ? _mm512_add_epi8(doubled, _mm512_set1_epi8(12)) : doubled;
+  const __m512i table = OfB ? _mm512_add_epi8(doubled, twelves) : doubled;
+  const __m512i magic = _mm512_castps_si512(_mm512_set1_ps(integer_magic));
   const CodeValues<4> values(element_table<E2M1>);
   BlockScales<4> block_scales(type);
   uint8_t* quads = panel.quads;
-  int p = 0;
+  int p = 0;  // where the piece's scales are in the panel
   for (int begin = 0; begin < count; begin += block, scales += group_rows) {
     const int length = count - begin < block ? count - begin : block;
     const __m512 scale = block_scales.next(scales, values, codes, length);
-    for (int done = 0; done < length; done += piece, ++p) {
+    for (int done = 0; done < length; done += Piece, p += group_rows) {
       __m512i sum = _mm512_setzero_si512();
-      for (int i = 0; i < piece / 8; ++i, codes += 64, quads += 128) {
+#pragma GCC unroll 4
+      for (int i = 0; i < Piece / 8; ++i, codes += 64, quads += 128) {
         const __m512i x = _mm512_loadu_si512(codes);
         const __m512i even = _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibble));
         const __m512i odd = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(x, 4), nibble));
         _mm512_store_si512(quads, even);
         _mm512_store_si512(quads + 64, odd);
         if constexpr (!OfB) {
-          sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(12), even);
-          sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(12), odd);
+          sum = _mm512_dpbusd_epi32(sum, twelves, even);
+          sum = _mm512_dpbusd_epi32(sum, twelves, odd);
         }
       }
       if constexpr (OfB) {
-        _mm512_store_ps(panel.scales + p * group_rows, scale);
-        _mm512_store_ps(panel.offsets + p * group_rows, _mm512_mul_ps(scale, _mm512_set1_ps(-integer_magic)));
+        _mm512_store_ps(panel.scales + p, scale);
+        _mm512_store_ps(panel.offsets + p, _mm512_mul_ps(scale, _mm512_set1_ps(-integer_magic)));
       } else {
-        _mm512_store_ps(panel.scales + p * group_rows, _mm512_mul_ps(scale, _mm512_set1_ps(0.25f)));
-        const __m512i magic = _mm512_castps_si512(_mm512_set1_ps(integer_magic));
-        _mm512_store_si512(panel.starts + p * group_rows, _mm512_sub_epi32(magic, sum));
+        _mm512_store_ps(panel.scales + p, _mm512_mul_ps(scale, _mm512_set1_ps(0.25f)));
+        _mm512_store_si512(panel.starts + p, _mm512_sub_epi32(magic, sum));
       }
     }
   }
