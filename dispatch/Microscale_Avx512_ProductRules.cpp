@@ -21,13 +21,20 @@ bool is_grouped(const Problem& problem) { return problem.operation == Operation:
 
 int tile_cols_limit(const Problem& problem) { return problem.epilogue.gate == Gate::none ? most_cols : most_cols / 2; }
 
-/// Rows that are multiplied by the same B, as far as is known beforehand.
+/// How many matrices B there are to multiply with, as far as is known beforehand.
+std::int64_t products(const Problem& problem) {
+  const std::int64_t n = is_grouped(problem)
+                             ? (problem.hints.active_experts > 0 ? problem.hints.active_experts : problem.groups.slots)
+                         : problem.operation == Operation::batched_matmul ? problem.c.batch
+                                                                          : 1;
+  return std::max<std::int64_t>(n, 1);
+}
+
+/// Rows that are multiplied by the same B, likewise.
 std::int64_t rows_of_a_product(const Problem& problem) {
   if (!is_grouped(problem)) return problem.m;
-  const std::int64_t experts =
-      std::max<std::int64_t>(problem.hints.active_experts > 0 ? problem.hints.active_experts : problem.groups.slots, 1);
   const std::int64_t rows = problem.hints.estimated_total_m > 0 ? problem.hints.estimated_total_m : problem.m;
-  return (rows + experts - 1) / experts;
+  return (rows + products(problem) - 1) / products(problem);
 }
 
 }  // namespace
@@ -64,17 +71,16 @@ double avx512_product_cost(const Problem& problem) {
 Config avx512_product_config(const Problem& problem) {
   Config config;
   const std::int64_t m = rows_of_a_product(problem), n = problem.c.cols;
-  const std::int64_t batch =
-      problem.operation == Operation::batched_matmul ? std::max<std::int64_t>(problem.c.batch, 1) : 1;
   const int limit = tile_cols_limit(problem);
   // Equal tiles of whole groups of 16 rows.
   const std::int64_t row_tiles = std::max<std::int64_t>((m + most_rows - 1) / most_rows, 1);
   config.tile_m = static_cast<std::int32_t>(
       std::clamp<std::int64_t>(((m + row_tiles - 1) / row_tiles + 15) / 16 * 16, few_rows, most_rows));
+  if (is_grouped(problem)) config.tile_m = most_rows;  // slots may be far from the mean; each is cut into equal tiles
   config.tile_n = limit;
   // Smaller ones where threads would be left without work.
   const auto tiles = [&] {
-    return batch * ((m + config.tile_m - 1) / config.tile_m) * ((n + config.tile_n - 1) / config.tile_n);
+    return products(problem) * ((m + config.tile_m - 1) / config.tile_m) * ((n + config.tile_n - 1) / config.tile_n);
   };
   const std::int64_t enough = problem.concurrency > 1 ? std::int64_t{4} * problem.concurrency : 1;
   for (const int cols : {96, 64, 32})

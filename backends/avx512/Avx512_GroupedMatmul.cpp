@@ -10,11 +10,13 @@ namespace {
 
 class GroupedMatmul {
  public:
-  explicit GroupedMatmul(const Problem& problem, const Native& native)
+  GroupedMatmul(const Problem& problem, const Config& config)
       : m_problem(problem),
         m_runs(problem),
-        m_cols(cols_of_task(native)),
-        m_col_tasks(larger(1, (problem.c.cols + m_cols - 1) / m_cols)) {}
+        m_rows(config.tile_m > 0 ? smaller(config.tile_m, product_tile_rows) : product_tile_rows),
+        m_cols(config.tile_n > 0 ? smaller(config.tile_n, most_tile_cols(problem.epilogue))
+                                 : most_tile_cols(problem.epilogue)),
+        m_col_tasks((problem.c.cols + m_cols - 1) / m_cols) {}
 
   int64_t tasks() const {
     int64_t n = 0;
@@ -26,9 +28,9 @@ class GroupedMatmul {
     int64_t s = 0;
     for (int64_t n; task >= (n = row_tasks(s) * m_col_tasks); ++s) task -= n;
     // Tasks that follow one another share their columns of B, if not their rows.
-    const int64_t col = task / row_tasks(s) * m_cols, begin = m_runs.begin(s) + task % row_tasks(s) * rows_of_task;
+    const int64_t rows = rows_of_task(s), col = task / row_tasks(s) * m_cols;
+    const int64_t begin = m_runs.begin(s) + task % row_tasks(s) * rows, end = smaller(begin + rows, m_runs.end(s));
     const int cols = static_cast<int>(smaller(m_cols, m_problem.c.cols - col));
-    const int64_t end = smaller(begin + rows_of_task, m_runs.end(s));
     for (int64_t row = begin; row < end;) {
       const GroupRun run = m_runs.run(s, row, end - row);
       if (run.expert < 0)
@@ -48,19 +50,14 @@ class GroupedMatmul {
   }
 
  private:
-  static constexpr int64_t rows_of_task = product_tile_rows;
-
-  int64_t row_tasks(int64_t stretch) const {
-    return (m_runs.end(stretch) - m_runs.begin(stretch) + rows_of_task - 1) / rows_of_task;
+  /// Equal parts of a stretch, of whole groups of 16 rows.
+  int64_t rows_of_task(int64_t stretch) const {
+    const int64_t rows = m_runs.end(stretch) - m_runs.begin(stretch), parts = larger((rows + m_rows - 1) / m_rows, 1);
+    return larger(((rows + parts - 1) / parts + 15) / 16 * 16, 16);
   }
-
-  /// As wide as a tile can be, unless that leaves too few tasks for the threads.
-  int64_t cols_of_task(const Native& native) const {
-    int64_t cols = most_tile_cols(m_problem.epilogue), rows = 0;
-    for (int64_t s = 0; s < m_runs.stretches(); ++s) rows += row_tasks(s);
-    while (cols > 32 && rows * ((m_problem.c.cols + cols - 1) / cols) < int64_t{4} * native.concurrency)
-      cols = larger(cols / 2 / 32 * 32, 32);
-    return cols;
+  int64_t row_tasks(int64_t stretch) const {
+    const int64_t rows = m_runs.end(stretch) - m_runs.begin(stretch), each = rows_of_task(stretch);
+    return (rows + each - 1) / each;
   }
 
   void multiply(const GroupRun& run, int64_t col, int cols) const {
@@ -98,14 +95,14 @@ class GroupedMatmul {
 
   const Problem& m_problem;
   GroupRuns m_runs;
-  int64_t m_cols, m_col_tasks;
+  int64_t m_rows, m_cols, m_col_tasks;  ///< most rows and columns of a task
 };
 
 }  // namespace
 
-Status grouped_matmul(const Problem& problem, const Config&, void*, const Native& native) {
+Status grouped_matmul(const Problem& problem, const Config& config, void*, const Native& native) {
   resolve_output_scale(problem);
-  const GroupedMatmul call(problem, native);
+  const GroupedMatmul call(problem, config);
   const bool tiled = problem.c.format.block_size > 0 && problem.c.scale_layout != ScaleLayout::linear;
   parallel_for(native, tiled ? problem.c.scale_tile_rows : 0, [&](int64_t tile) { call.clear_unowned_scales(tile); });
   parallel_for(native, call.tasks(), [&](int64_t task) { call.run(task); });
