@@ -52,8 +52,8 @@ void check(const TestOperand& a, TestOperand& b, Wildness wildness, const std::s
         for (std::int64_t j = 0; j < cols; ++j) {
           const float x = out[static_cast<std::size_t>(i * pitch + j)];
           const ExpectedElement& e = expected[static_cast<std::size_t>(i * n + col + j)];
-          const std::string where = what + ", prepared " + (weights.prepared != nullptr ? "yes" : "no") +
-                                    ": element (" + std::to_string(i) + ", " + std::to_string(col + j) + ")";
+          const auto where = testing::Message() << what << (weights.prepared != nullptr ? ", prepared" : "")
+                                                << ": element (" << i << ", " << col + j << ")";
           if (gives_reference_bits(fa, fb)) {
             ASSERT_TRUE(same_bits(x, e.reference)) << where << " is " << x << ", expected " << e.reference;
           } else if (std::isnan(e.exact)) {
@@ -77,10 +77,10 @@ void check_formats(const Shape& shape, Wildness wildness, std::uint64_t seed) {
       const TestOperand a = random_a(fa, shape, wildness, dice);
       TestOperand b(fb, shape.n, shape.k, layouts[dice.below(4)], wildness, dice);
       const auto name = [](FormatId f) {
-        return "e" + std::to_string(f.element.exponent_bits) + "m" + std::to_string(f.element.mantissa_bits) + "/" +
-               std::to_string(f.block_size);
+        return testing::Message() << "e" << int{f.element.exponent_bits} << "m" << int{f.element.mantissa_bits} << "/"
+                                  << f.block_size;
       };
-      check(a, b, wildness, name(fa) + " x " + name(fb));
+      check(a, b, wildness, (testing::Message() << name(fa) << " x " << name(fb)).GetString());
     }
 }
 
