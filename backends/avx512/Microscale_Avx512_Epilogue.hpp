@@ -117,9 +117,8 @@ class TileEpilogue {
   void activate(float* v, int count) const {
     switch (m_data.activation) {
       case Activation::none:
-        return;
       case Activation::relu:
-        return for_each(v, count, [](float x) { return relu(x); });
+        return;  // plain_columns has done that
       case Activation::gelu_tanh:
         return for_each(v, count, [](float x) { return gelu_tanh(x); });
       case Activation::gelu_erf:
@@ -130,6 +129,9 @@ class TileEpilogue {
   }
 
   void plain_columns(int64_t row, int rows, float* v, int64_t pitch) const {
+    // In one pass over the row, unless the activation has to be called for each element.
+    const bool rectified = m_data.activation == Activation::relu;
+    const bool called = !rectified && m_data.activation != Activation::none;
     alignas(64) float old[most_cols];
     for (int i = 0; i < rows; ++i, v += pitch) {
       if (m_data.beta != 0.0f) load_c(row + i, old);
@@ -139,10 +141,14 @@ class TileEpilogue {
         __m512 x = linear(_mm512_maskz_loadu_ps(k, v + j), row_factor, m_bias + j);
         if (m_data.beta != 0.0f)
           x = _mm512_add_ps(x, _mm512_mul_ps(_mm512_set1_ps(m_data.beta), _mm512_load_ps(old + j)));
-        _mm512_mask_storeu_ps(v + j, k, x);
+        if (rectified)
+          x = _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ), _mm512_setzero_ps());
+        _mm512_mask_storeu_ps(v + j, k, called ? x : canonical(x));
       }
-      activate(v, m_cols);
-      make_canonical(v);
+      if (called) {
+        activate(v, m_cols);
+        make_canonical(v);
+      }
     }
   }
 
