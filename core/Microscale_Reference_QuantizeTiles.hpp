@@ -282,12 +282,12 @@ template <class Format>
 struct QuantizeTiles {
   // Values lie in scratch as in memory. Pitches are such that fours of neighbouring rows are in different banks.
   static constexpr int row_pitch = ElementTiles::cols + 4, col_pitch = ElementTiles::rows + 4;
-  static constexpr int values = ElementTiles::cols * col_pitch > ElementTiles::rows* row_pitch
-                                    ? ElementTiles::cols* col_pitch
-                                    : ElementTiles::rows* row_pitch;
+  static constexpr int value_count = ElementTiles::cols * col_pitch > ElementTiles::rows* row_pitch
+                                         ? ElementTiles::cols* col_pitch
+                                         : ElementTiles::rows* row_pitch;
   static constexpr int blocks = ElementTiles::cols / Format::block_size;
   static constexpr int unit = Format::block_size < 32 ? 32 : Format::block_size;  ///< what one item quantizes
-  static constexpr std::size_t scratch_bytes = scratch_array_bytes(values * sizeof(float)) +
+  static constexpr std::size_t scratch_bytes = scratch_array_bytes(value_count * sizeof(float)) +
                                                scratch_array_bytes(CodeTile<Format>::words * sizeof(std::uint32_t)) +
                                                scratch_array_bytes(ElementTiles::rows * blocks);
 };
@@ -313,7 +313,7 @@ struct QuantizeTileKernel : QuantizeTiles<Format> {
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const auto tile = tiles[team.league_rank()];
-    float* values = scratch_array<float>(team, Base::values);
+    float* values = scratch_array<float>(team, Base::value_count);
     const CodeTile<Format> codes{scratch_array<std::uint32_t>(team, CodeTile<Format>::words)};
     std::uint8_t* scales = scratch_array<std::uint8_t>(team, ElementTiles::rows * blocks);
 
