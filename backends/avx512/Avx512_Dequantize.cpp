@@ -167,7 +167,7 @@ void run(const Problem& problem, const Native& native) {
 Status dequantize(const Problem& problem, const Config&, void*, const Native& native) {
   with_format(problem.a.format, [&](auto format) {
     with_type(problem.c.format,
-                     [&](auto type) { run<typename decltype(format)::type, decltype(type)>(problem, native); });
+              [&](auto type) { run<typename decltype(format)::type, decltype(type)>(problem, native); });
   });
   return {};
 }
