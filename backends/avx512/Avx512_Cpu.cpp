@@ -1,6 +1,5 @@
 // Compiled without the flags of the kernels: this runs before anybody knows whether the processor has AVX-512.
 #include <Microscale_Avx512_Kernels.hpp>
-
 #include <stdlib.h>
 #include <string.h>
 
