@@ -1,3 +1,4 @@
+#include <Microscale_ConfigFields.hpp>
 #include <Microscale_PlannedProblem.hpp>
 #include <Test_Dispatch.hpp>
 
@@ -88,6 +89,24 @@ TEST(PlannedProblem, StructureMakesADifference) {
       EXPECT_FALSE(all[i] == all[j]) << i << ", " << j;
       EXPECT_NE(Impl::hash(all[i]), Impl::hash(all[j])) << i << ", " << j;
     }
+}
+
+TEST(PlannedProblem, EveryMemberOfAConfigurationCounts) {
+  const Config none;
+  Config changed;
+  int members = 0;
+  Impl::for_each_field(changed, [&](const char* name, auto& member) {
+    member = 1;
+    EXPECT_FALSE(changed == none) << name;
+    Impl::Words of_none, of_changed;
+    Impl::append_words(of_none, none);
+    Impl::append_words(of_changed, changed);
+    EXPECT_FALSE(of_none == of_changed) << name;
+    member = 0;
+    EXPECT_TRUE(changed == none) << name;
+    ++members;
+  });
+  EXPECT_EQ(members, 20);
 }
 
 TEST(PlannedProblem, FactorsAreZeroOneOrOther) {
