@@ -85,7 +85,9 @@ double planned_cost(const Problem& p, const Config& config, const Device& device
     const double k = static_cast<double>(p.k) / std::max(config.split_k, 1);
     const double tile_flops = 2.0 * config.tile_m * config.tile_n * k;
     const double unit_flops = device.flops_per_second[static_cast<std::size_t>(bound.precision)] / device.units;
-    multiplying = waves->waves * tile_flops / (unit_flops * std::max(config.cta_group, 1));
+    const double tile_seconds = tile_flops / (unit_flops * std::max(config.cta_group, 1));
+    // Tiles that share a unit take turns.
+    multiplying = std::max(multiplying, waves->waves * tile_seconds * std::max(config.groups_per_unit, 1));
   }
   double memory = bound.memory_seconds;
   // Partial sums are written and read.

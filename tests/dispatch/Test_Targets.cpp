@@ -227,6 +227,12 @@ TEST(Targets, CostIsNeverBelowTheRoofline) {
       EXPECT_GT(sm90().cost(on_b200), roofline(on_b200, devices()[1]).seconds());
       EXPECT_GT(cdna4().cost(on_355), roofline(on_355, devices()[2]).seconds());
     }
+  for (const std::int64_t m : {1, 32, 1000, 4096, 100000}) {
+    const Problem on_b200 = grouped(mxfp4, ScaleLayout::tcgen, m, 32, {}),
+                  on_355 = grouped(mxfp4, ScaleLayout::cdna4, m, 32, {});
+    EXPECT_GT(sm100().cost(on_b200), roofline(on_b200, devices()[0]).seconds());
+    EXPECT_GT(cdna4().cost(on_355), roofline(on_355, devices()[2]).seconds());
+  }
   // Nothing that an empty problem could trip over.
   for (const auto& [m, n, k] : {std::tuple{0, 64, 128}, {64, 0, 128}, {64, 64, 0}, {0, 0, 0}}) {
     EXPECT_GT(sm100().cost(matmul(mxfp4, mxfp4, ScaleLayout::tcgen, m, n, k)), 0);
