@@ -19,6 +19,8 @@ struct AllowedRefusal {
 
 inline constexpr AllowedRefusal allowed_refusals[] = {
     {"avx512", Operation::requantize, ""},  // on its way: none of its kernels is faster than the reference
+    // A functor is a pass of its own after a backend's kernels, and there is none over quantized values.
+    {"avx512", Operation::matmul, "only the reference calls a functor before it quantizes"},
 };
 
 inline bool is_allowed(std::string_view backend, Operation operation, std::string_view reason) {
