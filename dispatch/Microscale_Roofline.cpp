@@ -88,8 +88,10 @@ std::optional<Waves> predicted_waves(const Problem& p, const Config& config, con
   Waves result;
   result.tiles =
       matrices * std::ceil(rows / tile_m) * std::ceil(number(p.n) / tile_n) * std::max(config.split_k, std::int32_t{1});
-  // Thread blocks that share a tile are on a unit each.
-  result.waves = std::ceil(result.tiles / std::max(device.units / std::max(config.cta_group, std::int32_t{1}), 1));
+  // Units that share a tile, or have several at a time.
+  const int together = std::max(device.units / std::max(config.cta_group, std::int32_t{1}), 1);
+  result.waves =
+      std::ceil(result.tiles / (static_cast<double>(together) * std::max(config.groups_per_unit, std::int32_t{1})));
   return result;
 }
 

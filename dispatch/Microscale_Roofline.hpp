@@ -38,7 +38,8 @@ struct Roofline {
 
 Roofline roofline(const Problem& problem, const Device& device);
 
-/// How a configuration spreads C over a device that works on one tile a unit (see Device::units) at a time.
+/// How a configuration spreads C over a device whose units (see Device::units) work on one tile at a time, or share one
+/// (Config::cta_group), or have several (Config::groups_per_unit).
 struct Waves {
   double tiles = 0;  ///< of C, counted once for each part of a split K
   double waves = 0;  ///< rounds that this takes, the last perhaps with idle units

@@ -146,6 +146,9 @@ TEST(Waves, CountTilesOfC) {
   EXPECT_EQ(waves(p, {.tile_m = 128}), std::pair(-1.0, -1.0));
   // Swapped, tiles are 128 columns of C by 64 rows: 4 x 5.
   EXPECT_EQ(waves(p, {.tile_m = 128, .tile_n = 64, .swap_ab = true}), std::pair(20.0, 2.0));
+  // Pairs of units share a tile: five at a time. Or each unit has two: twenty.
+  EXPECT_EQ(waves(p, {.tile_m = 128, .tile_n = 128, .cta_group = 2}), std::pair(12.0, 3.0));
+  EXPECT_EQ(waves(p, {.tile_m = 128, .tile_n = 128, .split_k = 2, .groups_per_unit = 2}), std::pair(24.0, 2.0));
   // 8 experts of 100 / 8 = 13 rows at most, 4096 / 128 = 32 tiles each.
   EXPECT_EQ(waves(shaped_problem(grouped(100, 8, {})), {.tile_m = 16, .tile_n = 128}), std::pair(256.0, 26.0));
 }
