@@ -252,11 +252,31 @@ struct CodeTile {
         4 * word + 4 <= valid ? 4 : static_cast<int>(valid - 4 * word));
     });
   }
+  /// Calls f(row, word, bytes) for all groups of 4 words of a tile whose elements and memory are such that 16 bytes are
+  /// moved at once; false if they are not.
+  template <class Team, class F>
+  KOKKOS_FUNCTION static bool for_each_group(const Team& team, const MatrixHandle<Format>& m,
+                                             const ElementTiles::Tile& tile, const F& f) {
+    std::uint8_t* first = m.row(tile.row) + packed_bytes<Format>(tile.col);
+    const std::int64_t row_pitch = m.row_pitch;
+    if (!tile.whole || (reinterpret_cast<std::uintptr_t>(first) | static_cast<std::uintptr_t>(row_pitch)) % 16 != 0)
+      return false;
+    constexpr int groups = row_words / 4;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, ElementTiles::rows * groups), [&](int i) {
+      f(i / groups, i % groups * 4, first + i / groups * row_pitch + i % groups * 16);
+    });
+    return true;
+  }
   KOKKOS_FUNCTION static bool is_whole_word(const std::uint8_t* bytes, int count) {
     return count == 4 && reinterpret_cast<std::uintptr_t>(bytes) % 4 == 0;
   }
   template <class Team>
   KOKKOS_FUNCTION void load(const Team& team, const MatrixHandle<Format>& m, const ElementTiles::Tile& tile) const {
+    if (for_each_group(team, m, tile, [&](int row, int word, const std::uint8_t* bytes) {
+          const auto four = *reinterpret_cast<const Four<std::uint32_t>*>(bytes);
+          for (int q = 0; q < 4; ++q) codes[row * pitch + word + q] = four.x[q];
+        }))
+      return;
     for_each_word(team, m, tile, [](std::uint32_t& word, const std::uint8_t* bytes, int count) {
       word = is_whole_word(bytes, count) ? *reinterpret_cast<const std::uint32_t*>(bytes)
                                          : static_cast<std::uint32_t>(Detail::load_word(bytes, count));
