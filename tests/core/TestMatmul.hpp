@@ -124,10 +124,10 @@ void expect_product(const PlainOperand& a, const PlainOperand& b, const View& c,
 
 /// How wild the scales are: within a few binades (sums stay finite), or anything, NaN now and then.
 ///
-/// On another backend than the reference, which may sum in another order (tests/support/BackendUnderTest.hpp), moderate
-/// values are so few that sums of up to 170 products are exact: any order then gives the bits of the reference.
-/// Significands of at most 4 bits and magnitudes in [1/2, 4), scales in [1/2, 2]: products are multiples of 2^-10 up to
-/// 2^6. Sums that do round are held against the backend's bound (Test_MatmulBound.cpp).
+/// On another backend than the reference, which may sum in another order (tests/support/BackendUnderTest.hpp), values are
+/// so few that any order gives the bits of the reference: significands of at most 4 bits and magnitudes in [1/2, 4) make
+/// the dot product of a block exact, and moderate scales, in [1/2, 2], sums of up to 170 products: multiples of 2^-10 up
+/// to 2^6. Sums that do round are held against the backend's bound (Test_MatmulBound.cpp).
 enum class Scales { moderate, extreme };
 
 inline bool sums_must_be_exact() {
@@ -158,9 +158,9 @@ template <class F>
 std::uint8_t random_code(Random& random, Scales kind) {
   const auto code = static_cast<std::uint8_t>(random.bits() & ((1u << F::element::bits) - 1));
   const float magnitude = std::abs(F::element::decode(code));
-  if (kind == Scales::moderate && sums_must_be_exact())
-    return magnitude == 0.0f || (magnitude >= 0.5f && magnitude < 4.0f) ? code : random_code<F>(random, kind);
   const bool finite = magnitude <= float_max;
+  if (finite && sums_must_be_exact())
+    return magnitude == 0.0f || (magnitude >= 0.5f && magnitude < 4.0f) ? code : random_code<F>(random, kind);
   return finite || (kind == Scales::extreme && random.below(16) == 0) ? code : 0;
 }
 

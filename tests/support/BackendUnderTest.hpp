@@ -18,9 +18,11 @@ struct AllowedRefusal {
 };
 
 inline constexpr AllowedRefusal allowed_refusals[] = {
-    {"avx512", Operation::requantize, ""},  // on its way: none of its kernels is faster than the reference
+    {"avx512", Operation::requantize, ""},  // it has no kernel for that
     // A functor is a pass of its own after a backend's kernels, and there is none over quantized values.
     {"avx512", Operation::matmul, "only the reference calls a functor before it quantizes"},
+    {"avx512", Operation::quantize, "no kernel for this block format"},  // formats that an application made up
+    {"avx512", Operation::dequantize, "no kernel for this block format"},
 };
 
 inline bool is_allowed(std::string_view backend, Operation operation, std::string_view reason) {
