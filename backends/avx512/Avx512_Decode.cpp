@@ -43,6 +43,8 @@ Kernel find_kernel(ProductKind kind, int bits, int piece, int rows) {
 
 ProductKind kind_of(FormatId a, FormatId b) {
   if (a == float32_id) return ProductKind::real;
+  // The second part of a half is often 0, and 0 times an Inf of B would be a NaN that the product is not.
+  if (a == float16_id && b.element == E5M2::id) return ProductKind::real;
   if (a.block_size > 0 && bits_per_code(a) == 4 && bits_per_code(b) == 4) return ProductKind::int4;
   return ProductKind::bf16;
 }
