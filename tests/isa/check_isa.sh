@@ -11,6 +11,8 @@ objdump --disassemble --demangle --no-show-raw-insn "$1" | awk '
     sub(/^[0-9a-f]+ </, "", name)
     sub(/>:$/, "", name)
     guarded = name ~ /microscale::backend_[a-z0-9]+::/ || name ~ /microscale::isa[a-z0-9_]*_(avx|f)[a-z0-9_]*::/
+    # names that objdump could not demangle
+    guarded = guarded || name ~ /^_Z.*10microscale[0-9]+(backend_|isa[a-z0-9_]*_(avx|f))/
     next
   }
   /%zmm|%ymm|%k[0-7]|\tv[a-z]/ {
