@@ -1,13 +1,10 @@
 #include <Microscale_Avx512_Rules.hpp>
+#include <Microscale_BlockFormat.hpp>
+#include <Microscale_ProblemTraits.hpp>
 #include <Microscale_Target.hpp>
 
 namespace microscale::Impl {
 namespace {
-
-bool is_product(const Problem& problem) {
-  return problem.operation == Operation::matmul || problem.operation == Operation::batched_matmul ||
-         problem.operation == Operation::grouped_matmul;
-}
 
 class Avx512Target final : public Target {
  public:
@@ -37,6 +34,11 @@ class Avx512Target final : public Target {
 };
 
 }  // namespace
+
+bool avx512_has_kernels_for(FormatId f) {
+  return f == format_id<NVFP4> || f == format_id<MXFP4> || is_mxfp6(f) || is_mxfp8(f) ||
+         f == format_id<MXFP6_E2M3_Bytes> || f == format_id<MXFP6_E3M2_Bytes>;
+}
 
 const Backend& avx512_target(const Kernels* kernels) {
   static const Avx512Target target(kernels);

@@ -1,19 +1,12 @@
 #include <Microscale_Avx512_Rules.hpp>
+#include <Microscale_ProblemTraits.hpp>
 
 #include <algorithm>
 
 namespace microscale::Impl {
 namespace {
 
-bool is_plain(FormatId format) {
-  return format == float32_id || format == float16_id || format == bfloat16_id || format == float64_id;
-}
-
-bool is_block_format(FormatId format) {
-  return format == format_id<NVFP4> || format == format_id<MXFP4> || format == format_id<MXFP8_E4M3> ||
-         format == format_id<MXFP8_E5M2> || format == format_id<MXFP6_E2M3> || format == format_id<MXFP6_E3M2> ||
-         format == format_id<MXFP6_E2M3_Bytes> || format == format_id<MXFP6_E3M2_Bytes>;
-}
+bool is_converted(FormatId format) { return is_plain(format) || format == float64_id; }
 
 constexpr Support no_kernel_for_type{false, "only float, double, half and bf16 values"};
 constexpr Support no_kernel_for_format{false, "no kernel for this block format"};
@@ -35,11 +28,11 @@ Support avx512_conversion_supports(const Problem& problem) {
   switch (problem.operation) {
     case Operation::quantize:
     case Operation::grouped_quantize:
-      if (!is_plain(problem.a.format)) return no_kernel_for_type;
-      return is_block_format(problem.c.format) ? Support{true} : no_kernel_for_format;
+      if (!is_converted(problem.a.format)) return no_kernel_for_type;
+      return avx512_has_kernels_for(problem.c.format) ? Support{true} : no_kernel_for_format;
     case Operation::dequantize:
-      if (!is_plain(problem.c.format)) return no_kernel_for_type;
-      return is_block_format(problem.a.format) ? Support{true} : no_kernel_for_format;
+      if (!is_converted(problem.c.format)) return no_kernel_for_type;
+      return avx512_has_kernels_for(problem.a.format) ? Support{true} : no_kernel_for_format;
     case Operation::interleave_scales:
       return {true};
     default:

@@ -1,30 +1,21 @@
 #include <Microscale_Avx512_Layout.hpp>
 #include <Microscale_Avx512_Rules.hpp>
+#include <Microscale_ProblemTraits.hpp>
 
 #include <algorithm>
 
 namespace microscale::Impl {
 namespace {
 
-// As in backends/avx512/Microscale_Avx512_Product.hpp.
-constexpr int most_rows = 256, most_cols = 192, few_rows = 16;
-
-bool is_plain(FormatId format) { return format == float32_id || format == float16_id || format == bfloat16_id; }
-
-bool is_block_format(FormatId format) {
-  return format == format_id<NVFP4> || format == format_id<MXFP4> || format == format_id<MXFP8_E4M3> ||
-         format == format_id<MXFP8_E5M2> || format == format_id<MXFP6_E2M3> || format == format_id<MXFP6_E3M2> ||
-         format == format_id<MXFP6_E2M3_Bytes> || format == format_id<MXFP6_E3M2_Bytes>;
-}
+using avx512_layout::tile_cols, avx512_layout::tile_rows;
 
 bool is_grouped(const Problem& problem) { return problem.operation == Operation::grouped_matmul; }
 
-int tile_cols_limit(const Problem& problem) { return problem.epilogue.gate == Gate::none ? most_cols : most_cols / 2; }
+int tile_cols_limit(const Problem& problem) { return problem.epilogue.gate == Gate::none ? tile_cols : tile_cols / 2; }
 
 /// How many matrices B there are to multiply with, as far as is known beforehand.
 std::int64_t products(const Problem& problem) {
-  const std::int64_t n = is_grouped(problem)
-                             ? (problem.hints.active_experts > 0 ? problem.hints.active_experts : problem.groups.slots)
+  const std::int64_t n = is_grouped(problem)                              ? estimate_of(problem).experts
                          : problem.operation == Operation::batched_matmul ? problem.c.batch
                                                                           : 1;
   return std::max<std::int64_t>(n, 1);
@@ -33,17 +24,16 @@ std::int64_t products(const Problem& problem) {
 /// Rows that are multiplied by the same B, likewise.
 std::int64_t rows_of_a_product(const Problem& problem) {
   if (!is_grouped(problem)) return problem.m;
-  const std::int64_t rows = problem.hints.estimated_total_m > 0 ? problem.hints.estimated_total_m : problem.m;
-  return (rows + products(problem) - 1) / products(problem);
+  return (estimate_of(problem).total_m + products(problem) - 1) / products(problem);
 }
 
 }  // namespace
 
 Support avx512_product_supports(const Problem& problem) {
-  if (!is_block_format(problem.b.format)) return {false, "no kernel for this format of b"};
-  if (!is_block_format(problem.a.format) && !is_plain(problem.a.format))
+  if (!avx512_has_kernels_for(problem.b.format)) return {false, "no kernel for this format of b"};
+  if (!avx512_has_kernels_for(problem.a.format) && !is_plain(problem.a.format))
     return {false, "no kernel for this format of a"};
-  if (!is_block_format(problem.c.format) && !is_plain(problem.c.format))
+  if (!avx512_has_kernels_for(problem.c.format) && !is_plain(problem.c.format))
     return {false, "no kernel for this format of c"};
   if (problem.c.format.tensor_scale && problem.quantize.source == TensorScaleSource::dynamic)
     return {false, "a dynamic tensor scale of c is not known before all of c is"};
@@ -73,10 +63,10 @@ Config avx512_product_config(const Problem& problem) {
   const std::int64_t m = rows_of_a_product(problem), n = problem.c.cols;
   const int limit = tile_cols_limit(problem);
   // Equal tiles of whole groups of 16 rows.
-  const std::int64_t row_tiles = std::max<std::int64_t>((m + most_rows - 1) / most_rows, 1);
+  const std::int64_t row_tiles = std::max<std::int64_t>((m + tile_rows - 1) / tile_rows, 1);
   config.tile_m = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(((m + row_tiles - 1) / row_tiles + 15) / 16 * 16, few_rows, most_rows));
-  if (is_grouped(problem)) config.tile_m = most_rows;  // slots may be far from the mean; each is cut into equal tiles
+      std::clamp<std::int64_t>(((m + row_tiles - 1) / row_tiles + 15) / 16 * 16, 16, tile_rows));
+  if (is_grouped(problem)) config.tile_m = tile_rows;  // slots may be far from the mean; each is cut into equal tiles
   config.tile_n = limit;
   // Smaller ones where threads would be left without work.
   const auto tiles = [&] {
@@ -90,7 +80,7 @@ Config avx512_product_config(const Problem& problem) {
 }
 
 Support avx512_product_accepts(const Problem& problem, const Config& config) {
-  if (config.tile_m < 0 || config.tile_m > most_rows) return {false, "tile_m is up to 256, or 0"};
+  if (config.tile_m < 0 || config.tile_m > tile_rows) return {false, "tile_m is up to 256, or 0"};
   if (config.tile_n < 0 || config.tile_n % 32 != 0) return {false, "tile_n is a multiple of 32, or 0"};
   if (config.tile_n > tile_cols_limit(problem)) return {false, "tile_n is up to 192, 96 under a gate, or 0"};
   Config others = config;
@@ -102,7 +92,7 @@ Support avx512_product_accepts(const Problem& problem, const Config& config) {
 std::int64_t avx512_product_workspace_bytes(const Problem&, const Config&) { return 0; }
 
 PreparedForm avx512_product_prepared_form(const Problem& problem) {
-  if (!is_block_format(problem.b.format)) return {};
+  if (!avx512_has_kernels_for(problem.b.format)) return {};
   const avx512_layout::InterleavedForm form(problem.b.format, problem.b.rows, problem.b.cols);
   return {problem.b.batch * form.bytes(), avx512_layout::tag};
 }

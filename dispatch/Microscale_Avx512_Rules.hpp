@@ -9,6 +9,9 @@
 // two halves. Those but supports() are called for supported problems only.
 namespace microscale::Impl {
 
+/// Of block formats.
+bool avx512_has_kernels_for(FormatId format);
+
 // quantize, dequantize, interleave_scales, grouped_quantize. They need no workspace and have nothing to configure.
 Support avx512_conversion_supports(const Problem& problem);
 double avx512_conversion_cost(const Problem& problem);

@@ -1,4 +1,3 @@
-#include <Microscale_BlockFormat.hpp>
 #include <Microscale_GpuPlanning.hpp>
 #include <Microscale_Roofline.hpp>
 
@@ -6,20 +5,6 @@
 #include <cstring>
 
 namespace microscale::Impl {
-
-bool is_product(const Problem& problem) {
-  return problem.operation == Operation::matmul || problem.operation == Operation::batched_matmul ||
-         problem.operation == Operation::grouped_matmul;
-}
-
-bool is_plain(FormatId f) { return f == float32_id || f == float16_id || f == bfloat16_id; }
-bool is_mxfp8(FormatId f) { return f == format_id<MXFP8_E4M3> || f == format_id<MXFP8_E5M2>; }
-bool is_mxfp6(FormatId f) { return f == format_id<MXFP6_E2M3> || f == format_id<MXFP6_E3M2>; }
-
-GroupEstimate estimate_of(const Problem& problem) {
-  return {problem.hints.estimated_total_m > 0 ? problem.hints.estimated_total_m : problem.m,
-          problem.hints.active_experts > 0 ? problem.hints.active_experts : problem.groups.slots};
-}
 
 bool is_aligned_16(const Operand& o) {
   const std::int64_t bytes = o.format.block_size > 0 ? 1 : bits_per_code(o.format) / 8;

@@ -2,26 +2,12 @@
 #define MICROSCALE_GPUPLANNING_HPP
 
 #include <Microscale_Devices.hpp>
-#include <Microscale_Interface.hpp>
+#include <Microscale_ProblemTraits.hpp>
 
 #include <cstdint>
 
 // What the targets for GPUs have in common.
 namespace microscale::Impl {
-
-/// matmul, batched_matmul, grouped_matmul.
-bool is_product(const Problem& problem);
-
-bool is_plain(FormatId format);  ///< float, half, bf16
-bool is_mxfp8(FormatId format);
-bool is_mxfp6(FormatId format);  ///< dense
-
-/// Rows that a grouped matmul will have, of how many experts: the hints; without one, all rows, or all slots.
-struct GroupEstimate {
-  std::int64_t total_m = 0;
-  std::int64_t experts = 0;
-};
-GroupEstimate estimate_of(const Problem& problem);
 
 /// Whether all pointers, pitches and strides of codes are multiples of 16 bytes, as vector loads and TMA want it.
 bool is_aligned_16(const Operand& operand);

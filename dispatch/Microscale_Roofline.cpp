@@ -1,3 +1,4 @@
+#include <Microscale_ProblemTraits.hpp>
 #include <Microscale_Roofline.hpp>
 
 #include <algorithm>
@@ -5,6 +6,8 @@
 
 namespace microscale {
 namespace {
+
+using Impl::is_product;
 
 // Everything is in double: exact up to 2^53, and without overflow for extents of any size.
 double number(std::int64_t value) { return static_cast<double>(value); }
@@ -15,15 +18,9 @@ struct Groups {
   double experts;
 };
 Groups groups_of(const Problem& p) {
-  const Hints& hints = p.hints;
-  const double rows = number(hints.estimated_total_m > 0 ? hints.estimated_total_m : p.m);
-  const double experts = number(hints.active_experts > 0 ? hints.active_experts : p.groups.slots);
-  return {rows, std::min({experts, rows, number(p.b.batch)})};
-}
-
-bool is_matmul(Operation operation) {
-  return operation == Operation::matmul || operation == Operation::batched_matmul ||
-         operation == Operation::grouped_matmul;
+  const Impl::GroupEstimate estimate = Impl::estimate_of(p);
+  const double rows = number(estimate.total_m);
+  return {rows, std::min({number(estimate.experts), rows, number(p.b.batch)})};
 }
 
 /// Bytes of `rows` rows of the operand.
@@ -52,7 +49,7 @@ Work work_of(const Problem& p) {
   } else {
     work.bytes_a = bytes_of(p.a);
     work.bytes_c = bytes_of(p.c);
-    if (is_matmul(p.operation)) {
+    if (is_product(p)) {
       const double batch = p.operation == Operation::batched_matmul ? number(p.c.batch) : 1;
       work.flops = 2 * batch * number(p.m) * number(p.n) * number(p.k);
       work.bytes_b = bytes_of(p.b);
@@ -74,7 +71,7 @@ Roofline roofline(const Problem& problem, const Device& device) {
 }
 
 std::optional<Waves> predicted_waves(const Problem& p, const Config& config, const Device& device) {
-  if (!is_matmul(p.operation) || config.tile_m <= 0 || config.tile_n <= 0) return {};
+  if (!is_product(p) || config.tile_m <= 0 || config.tile_n <= 0) return {};
   // Swapped, the tile's rows are those of B.
   const double tile_m = config.swap_ab ? config.tile_n : config.tile_m;
   const double tile_n = config.swap_ab ? config.tile_m : config.tile_n;

@@ -2,6 +2,7 @@
 #define MICROSCALE_AVX512_LAYOUT_HPP
 
 #include <Microscale_FormatId.hpp>
+#include <Microscale_Macros.hpp>
 #include <stdint.h>
 
 // The prepared form of B: codes unchanged, rows taken 16 at a time, so that a vector has the same four bytes of each.
@@ -10,11 +11,15 @@
 //   scales  [ceil(N / 16)][ceil(K / block)][16 rows]
 //
 // Rows past N and columns past K are zero codes; rows past N have the scale 1. Entries of a batch follow one another, each
-// at a multiple of 64 bytes. No vector code here: dispatch asks for the size on every machine.
-namespace microscale::avx512_layout {
+// at a multiple of 64 bytes. No vector code here: dispatch asks for the size on every machine, and has therefore a copy of
+// its own of what is inline (Microscale_Macros.hpp).
+namespace microscale::avx512_layout::inline MICROSCALE_ISA {
 
 inline constexpr int64_t tag = 1;
 inline constexpr int64_t rows_of_group = 16;
+
+/// The largest tile of C; half as wide under a gate.
+inline constexpr int tile_rows = 256, tile_cols = 192;
 
 struct InterleavedForm {
   int64_t groups, group_bytes, row_blocks;
@@ -30,6 +35,6 @@ struct InterleavedForm {
   constexpr int64_t bytes() const { return (scales_at(groups) + 63) / 64 * 64; }
 };
 
-}  // namespace microscale::avx512_layout
+}  // namespace microscale::avx512_layout::inline MICROSCALE_ISA
 
 #endif
