@@ -13,9 +13,8 @@ class GroupedMatmul {
   GroupedMatmul(const Problem& problem, const Config& config)
       : m_problem(problem),
         m_runs(problem),
-        m_rows(config.tile_m > 0 ? smaller(config.tile_m, product_tile_rows) : product_tile_rows),
-        m_cols(config.tile_n > 0 ? smaller(config.tile_n, most_tile_cols(problem.epilogue))
-                                 : most_tile_cols(problem.epilogue)),
+        m_rows(TileSize(problem, config).rows),
+        m_cols(TileSize(problem, config).cols),
         m_col_tasks((problem.c.cols + m_cols - 1) / m_cols) {}
 
   int64_t tasks() const {

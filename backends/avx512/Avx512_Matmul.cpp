@@ -6,9 +6,7 @@ namespace microscale::MICROSCALE_AVX512_NAMESPACE {
 // One task is one tile of C. Tasks that follow one another have the same columns, and so the same part of B.
 Status matmul(const Problem& problem, const Config& config, void*, const Native& native) {
   const Operand& c = problem.c;
-  const int most_cols = most_tile_cols(problem.epilogue);
-  const int64_t rows = config.tile_m > 0 ? smaller(config.tile_m, product_tile_rows) : product_tile_rows;
-  const int64_t cols = config.tile_n > 0 ? smaller(config.tile_n, most_cols) : most_cols;
+  const auto [rows, cols] = TileSize(problem, config);
   const int64_t row_tiles = (c.rows + rows - 1) / rows, col_tiles = (c.cols + cols - 1) / cols;
   resolve_output_scale(problem);
   if (c.format.block_size > 0)

@@ -18,9 +18,8 @@ Status prepare(const Problem& problem, const PreparedForm&, void* destination, c
     const auto* from = static_cast<const uint8_t*>(m.data) + row * m.row_stride;
     uint8_t* codes = to + form.codes_at(group);
     for (int64_t done = 0, size = form.group_bytes / group_rows; done < size; done += 64) {
-      alignas(64) uint8_t unit[64 * group_rows] = {};
-      const int bytes = static_cast<int>(smaller(row_bytes - done, 64));
-      if (bytes > 0) interleave_codes(from + done, m.row_stride, rows, bytes, unit);
+      alignas(64) uint8_t unit[64 * group_rows];
+      interleave_codes(from + done, m.row_stride, rows, static_cast<int>(smaller(row_bytes - done, 64)), 64, 0, unit);
       memcpy(codes + done * group_rows, unit, static_cast<size_t>(smaller(size - done, 64) * group_rows));
     }
     for (int64_t block = 0; block < form.row_blocks; block += 64) {

@@ -2,12 +2,13 @@
 #include <Microscale_Avx512_IntegerPath.hpp>
 #include <Microscale_Avx512_Product.hpp>
 #include <Microscale_Avx512_RealTile.hpp>
+#include <Microscale_Avx512_TensorScale.hpp>
 
 namespace microscale::MICROSCALE_AVX512_NAMESPACE {
 namespace {
 
 struct IntegerScratch {
-  IntegerPanel a[product_tile_rows / group_rows];
+  IntegerPanel a[avx512_layout::tile_rows / group_rows];
   IntegerPanel b[3];
 };
 
@@ -69,9 +70,9 @@ void multiply(const ProductSlice& slice, int64_t row, int rows, int64_t col, int
 
 void product_tile(const Problem& problem, const ProductSlice& slice, int64_t row, int rows, int64_t col, int cols) {
   // Under halved gates there are two ranges of columns of A B^T, of which the second may begin up to 15 columns early.
-  constexpr int pitch = product_tile_cols + 2 * group_rows;
+  constexpr int pitch = avx512_layout::tile_cols + 2 * group_rows;
   alignas(64) Scratch scratch;
-  alignas(64) float sums[product_tile_rows * pitch];
+  alignas(64) float sums[avx512_layout::tile_rows * pitch];
   const EpilogueData& e = problem.epilogue;
   const bool gated = e.gate != Gate::none, halved = gated && e.gate_columns == GateColumns::halved;
   const int columns_of_one = gated && !halved ? 2 : 1;
@@ -88,12 +89,8 @@ void product_tile(const Problem& problem, const ProductSlice& slice, int64_t row
 }
 
 void resolve_output_scale(const Problem& problem) {
-  const QuantizeData& options = problem.quantize;
-  if (problem.c.tensor_scale == nullptr || options.source != TensorScaleSource::given) return;
-  for (int64_t e = 0; e < problem.c.batch; ++e)
-    problem.c.tensor_scale[e] = options.device == nullptr  ? options.tensor_scale
-                                : options.device_is_encode ? pair_from_encode(*options.device)
-                                                           : pair_from_decode(*options.device);
+  if (problem.c.tensor_scale == nullptr || problem.quantize.source != TensorScaleSource::given) return;
+  for (int64_t e = 0; e < problem.c.batch; ++e) problem.c.tensor_scale[e] = given_tensor_scale(problem.quantize);
 }
 
 }  // namespace microscale::MICROSCALE_AVX512_NAMESPACE

@@ -3,6 +3,7 @@
 
 #include <Microscale_Avx512_DecodeRows.hpp>
 #include <Microscale_Avx512_Layout.hpp>
+#include <Microscale_Avx512_Panels.hpp>
 #include <stdint.h>
 
 // Groups of 16 rows of B as the kernels read them: dword vectors of codes and 16 scale bytes a block. A prepared B lies
@@ -32,8 +33,12 @@ class Weights {
       for (int i = 0; i < blocks * group_rows; i += 64)
         _mm_prefetch(reinterpret_cast<const char*>(scales) + i + max_blocks * group_rows, _MM_HINT_T0);
     } else {
-      interleave_codes(row, k, length);
-      interleave_scales(row, block, blocks);
+      const auto bytes = [&](int64_t elements) { return static_cast<int>(packed_bytes(m_b.format, elements)); };
+      const uint8_t* codes = static_cast<const uint8_t*>(m_b.data) + row * m_b.row_stride + packed_bytes(m_b.format, k);
+      const int rows = static_cast<int>(m_b.rows - row < group_rows ? m_b.rows - row : group_rows);
+      interleave_codes(codes, m_b.row_stride, rows, bytes(length), bytes((length + 31) / 32 * 32), bytes(chunk()),
+                       m_codes);
+      interleave_scales(m_b, row, rows, block, blocks, m_scales);
       job.codes = m_codes;
     }
     const bool e8m0 = m_b.format.scale == ScaleType::e8m0;
@@ -51,53 +56,6 @@ class Weights {
   }
 
  private:
-  void interleave_codes(int64_t row, int64_t k, int64_t length) {
-    const int64_t bytes = packed_bytes(m_b.format, length), next = packed_bytes(m_b.format, chunk());
-    const uint8_t* codes = static_cast<const uint8_t*>(m_b.data) + row * m_b.row_stride + packed_bytes(m_b.format, k);
-    for (int64_t i = 0; i < (length + 31) / 32 * 4 * m_bits; i += 64) {
-      __m512i x[group_rows];
-      for (int r = 0; r < group_rows; ++r) {
-        const bool exists = row + r < m_b.rows;
-        x[r] = exists ? load_bytes(codes + r * m_b.row_stride + i, bytes - i) : _mm512_setzero_si512();
-        if (exists) _mm_prefetch(reinterpret_cast<const char*>(codes) + r * m_b.row_stride + i + next, _MM_HINT_T0);
-      }
-      transpose(x);
-      for (int r = 0; r < group_rows; ++r) _mm512_storeu_si512(m_codes + (i + 4 * r) * group_rows, x[r]);
-    }
-  }
-
-  void interleave_scales(int64_t row, int64_t block, int64_t count) {
-    // Bytes 0, 4, .. 60, then 1, 5, ..
-    const __m512i order =
-        _mm512_add_epi8(_mm512_set_epi32(0x3c383430, 0x2c282420, 0x1c181410, 0x0c080400, 0x3c383430, 0x2c282420,
-                                         0x1c181410, 0x0c080400, 0x3c383430, 0x2c282420, 0x1c181410, 0x0c080400,
-                                         0x3c383430, 0x2c282420, 0x1c181410, 0x0c080400),
-                        _mm512_set_epi64(0x0303030303030303, 0x0303030303030303, 0x0202020202020202, 0x0202020202020202,
-                                         0x0101010101010101, 0x0101010101010101, 0, 0));
-    const __m512i one = _mm512_set1_epi8(m_b.format.scale == ScaleType::e8m0 ? 127 : 0x38);
-    const ScaleRows scales(m_b);
-    for (int64_t i = 0; i < count; i += 64) {
-      __m512i x[group_rows];
-      for (int r = 0; r < group_rows; ++r) {
-        if (row + r >= m_b.rows) {
-          x[r] = one;
-          continue;
-        }
-        const int64_t left = count - i < 64 ? count - i : 64;
-        if (m_b.scale_layout == ScaleLayout::linear) {
-          x[r] = load_bytes(m_b.scales + (row + r) * m_b.scale_pitch + block + i, left);
-        } else {
-          alignas(64) uint8_t bytes[64] = {};
-          scales.read(row + r, block + i, bytes, left);
-          x[r] = _mm512_load_si512(bytes);
-        }
-      }
-      transpose(x);
-      for (int d = 0; d < group_rows; ++d)
-        _mm512_storeu_si512(m_scales + (i + 4 * d) * group_rows, _mm512_permutexvar_epi8(order, x[d]));
-    }
-  }
-
   /// Sets m_values, if all are ordinary; whether they are.
   bool expand_e8m0(const uint8_t* bytes, int blocks) {
     const __m512i first = _mm512_set1_epi8(first_ordinary), count = _mm512_set1_epi8(ordinary_bytes);

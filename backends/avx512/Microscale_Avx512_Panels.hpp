@@ -11,13 +11,19 @@ namespace microscale::MICROSCALE_AVX512_NAMESPACE {
 
 inline constexpr int max_stretch = 512;  ///< columns of K that are made at a time
 
-/// Dwords of the codes of `rows` rows, up to byte `bytes` of each rounded up to 64: a transposed copy.
-inline void interleave_codes(const uint8_t* codes, int64_t pitch, int rows, int bytes, uint8_t* unit) {
-  for (int i = 0; i < bytes; i += 64, unit += 64 * group_rows) {
-    const uint64_t exist = bytes - i < 64 ? ~(~uint64_t{0} << (bytes - i)) : ~uint64_t{0};
+/// Dwords of `bytes` bytes of codes of `rows` rows, then zeros: a transposed copy. `made` bytes a row, rounded up to 64, are
+/// written. Those that are `ahead` bytes further on in each row, if that is not 0, are asked for.
+inline void interleave_codes(const uint8_t* codes, int64_t pitch, int rows, int bytes, int made, int ahead,
+                             uint8_t* unit) {
+  for (int i = 0; i < made; i += 64, unit += 64 * group_rows) {
+    const int left = bytes - i;
+    const uint64_t exist = left <= 0 ? 0 : left < 64 ? ~(~uint64_t{0} << left) : ~uint64_t{0};
     __m512i x[group_rows];
-    for (int r = 0; r < group_rows; ++r)
+    for (int r = 0; r < group_rows; ++r) {
       x[r] = r < rows ? _mm512_maskz_loadu_epi8(exist, codes + r * pitch + i) : _mm512_setzero_si512();
+      if (ahead != 0 && r < rows)
+        _mm_prefetch(reinterpret_cast<const char*>(codes) + r * pitch + i + ahead, _MM_HINT_T0);
+    }
     transpose(x);
     for (int d = 0; d < group_rows; ++d) _mm512_store_si512(unit + 64 * d, x[d]);
   }
@@ -123,8 +129,8 @@ class PanelSource {
     }
     alignas(64) uint8_t codes[max_stretch * group_rows], scales[max_stretch / 8 * group_rows];
     const uint8_t* data = static_cast<const uint8_t*>(m_operand.data) + row * m_operand.row_stride;
-    interleave_codes(data + packed_bytes(m_operand.format, k), m_operand.row_stride, rows,
-                     static_cast<int>(packed_bytes(m_operand.format, count)), codes);
+    const int bytes = static_cast<int>(packed_bytes(m_operand.format, count));
+    interleave_codes(data + packed_bytes(m_operand.format, k), m_operand.row_stride, rows, bytes, bytes, 0, codes);
     interleave_scales(m_operand, row + m_scale_shift, rows, k / block, blocks, scales);
     return with_width(bits, codes, scales, expand);
   }

@@ -2,6 +2,7 @@
 #define MICROSCALE_AVX512_PLAINMATRIX_HPP
 
 #include <Microscale_Avx512_Parallel.hpp>
+#include <Microscale_Avx512_Transpose.hpp>
 #include <Microscale_Avx512_Vector.hpp>
 #include <Microscale_Half.hpp>
 #include <stdint.h>
@@ -12,33 +13,6 @@
 namespace microscale::MICROSCALE_AVX512_NAMESPACE {
 
 inline __mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1); }
-
-/// a[i] lane j becomes a[j] lane i.
-inline void transpose(__m512 (&a)[16]) {
-  __m512i b[16], c[16];
-  for (int i = 0; i < 16; i += 4) {
-    const __m512i x0 = _mm512_castps_si512(a[i]), x1 = _mm512_castps_si512(a[i + 1]);
-    const __m512i x2 = _mm512_castps_si512(a[i + 2]), x3 = _mm512_castps_si512(a[i + 3]);
-    const __m512i lo01 = _mm512_unpacklo_epi32(x0, x1), hi01 = _mm512_unpackhi_epi32(x0, x1);
-    const __m512i lo23 = _mm512_unpacklo_epi32(x2, x3), hi23 = _mm512_unpackhi_epi32(x2, x3);
-    b[i] = _mm512_unpacklo_epi64(lo01, lo23);
-    b[i + 1] = _mm512_unpackhi_epi64(lo01, lo23);
-    b[i + 2] = _mm512_unpacklo_epi64(hi01, hi23);
-    b[i + 3] = _mm512_unpackhi_epi64(hi01, hi23);
-  }
-  // b[4 g + j] has, in its 128-bit part p, lane 4 p + j of rows 4 g to 4 g + 3: a matrix of 4 x 4 parts for each j.
-  for (int j = 0; j < 4; ++j) {
-    const __m512i even_01 = _mm512_shuffle_i32x4(b[j], b[4 + j], 0x88),
-                  odd_01 = _mm512_shuffle_i32x4(b[j], b[4 + j], 0xdd);
-    const __m512i even_23 = _mm512_shuffle_i32x4(b[8 + j], b[12 + j], 0x88);
-    const __m512i odd_23 = _mm512_shuffle_i32x4(b[8 + j], b[12 + j], 0xdd);
-    c[j] = _mm512_shuffle_i32x4(even_01, even_23, 0x88);
-    c[8 + j] = _mm512_shuffle_i32x4(even_01, even_23, 0xdd);
-    c[4 + j] = _mm512_shuffle_i32x4(odd_01, odd_23, 0x88);
-    c[12 + j] = _mm512_shuffle_i32x4(odd_01, odd_23, 0xdd);
-  }
-  for (int i = 0; i < 16; ++i) a[i] = _mm512_castsi512_ps(c[i]);
-}
 
 // How 16 neighbours of each type, or those of a mask, are read and written as floats; other lanes are read as zero.
 struct FloatType {

@@ -71,19 +71,22 @@ float find_amax(const Operand& source, const Native& native, bool along_columns,
   return Bits::to_float(largest);
 }
 
+/// The tensor scale that the caller gave.
+inline TensorScalePair given_tensor_scale(const QuantizeData& options) {
+  if (options.device == nullptr) return options.tensor_scale;
+  return options.device_is_encode ? pair_from_encode(*options.device) : pair_from_decode(*options.device);
+}
+
 /// The tensor scale that the options ask for, also kept by the destination. A dynamic one is found as by find_amax.
 template <class Type, class Counts>
 TensorScalePair resolve_tensor_scale(const Problem& problem, const Native& native, bool along_columns,
                                      const Counts& counts) {
   TensorScalePair* pair = problem.c.tensor_scale;
   if (!problem.c.format.tensor_scale || pair == nullptr) return {};
-  const QuantizeData& options = problem.quantize;
-  if (options.source == TensorScaleSource::dynamic)
+  if (problem.quantize.source == TensorScaleSource::dynamic)
     *pair = pair_from_amax<NVFP4>(find_amax<Type>(problem.a, native, along_columns, counts));
-  else if (options.source == TensorScaleSource::given && options.device == nullptr)
-    *pair = options.tensor_scale;
-  else if (options.source == TensorScaleSource::given)
-    *pair = options.device_is_encode ? pair_from_encode(*options.device) : pair_from_decode(*options.device);
+  else if (problem.quantize.source == TensorScaleSource::given)
+    *pair = given_tensor_scale(problem.quantize);
   return *pair;
 }
 
