@@ -204,13 +204,17 @@ BlockScaledMatrix<F, Space> random_operand(std::int64_t rows, std::int64_t cols,
   return m;
 }
 
+/// For plain operands: in [-1, 1), with few digits where sums must be exact.
+inline float random_number(Random& random) {
+  return sums_must_be_exact() ? std::floor(8 * random.unit()) / 8 : random.unit();
+}
+
 template <class T, class Layout = Kokkos::LayoutRight>
 Kokkos::View<T**, Layout, Space> random_view(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
   Random random(seed);
   Kokkos::View<T**, Layout, Space> v("view", rows, cols);
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < cols; ++j)
-      v(i, j) = static_cast<T>(sums_must_be_exact() ? std::floor(8 * random.unit()) / 8 : random.unit());
+    for (std::int64_t j = 0; j < cols; ++j) v(i, j) = static_cast<T>(random_number(random));
   return v;
 }
 
